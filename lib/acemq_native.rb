@@ -1,0 +1,8 @@
+# frozen_string_literal: true
+
+# What Bundler requires: everything the gem has. An application that wants less
+# requires "acemq/amqp", "acemq/amqp/patterns" or "acemq/rails" by itself.
+require_relative "acemq_native/version"
+require_relative "acemq/amqp"
+require_relative "acemq/amqp/patterns"
+require_relative "acemq/rails" if defined?(Rails::Railtie)
