@@ -1,0 +1,18 @@
+# frozen_string_literal: true
+
+require_relative "../amqp"
+
+module AceMQ
+  module AMQP
+    # What applications build out of messages: the outbox, its relay and the idempotent handler.
+    #
+    # `require "acemq/amqp"` alone leaves this module undefined; `require "acemq_native"` loads it.
+    module Patterns
+      # ActiveRecord is asked for only when one of its stores is named.
+      autoload :ActiveRecordOutboxStore, File.expand_path("patterns/active_record_outbox_store", __dir__)
+      autoload :ActiveRecordIdempotencyStore, File.expand_path("patterns/active_record_idempotency_store", __dir__)
+    end
+  end
+end
+
+require_relative "patterns/outbox_record"
