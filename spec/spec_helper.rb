@@ -21,7 +21,9 @@ RSpec.configure do |config|
   config.filter_run_excluding(:long) unless ENV["ACEMQ_LONG"] == "1"
 
   # A server named by ACEMQ_TEST_* cannot be stopped or paused by us: such an example is skipped, and says why.
-  AceMQ::TestServers::External.refusal = RSpec::Core::Pending::SkipDeclaredInExample
+  AceMQ::TestServers::External.refuse_with do |message|
+    RSpec.current_example ? RSpec.current_example.example_group_instance.skip(message) : raise(message)
+  end
 
   config.include AceMQ::SpecSupport::Eventually
 end
