@@ -16,3 +16,5 @@ module AceMQ
 end
 
 require_relative "patterns/outbox_record"
+require_relative "patterns/record"
+require_relative "patterns/idempotent_handler"

@@ -1,0 +1,141 @@
+# frozen_string_literal: true
+
+module AceMQ
+  module AMQP
+    module Patterns
+      # A handler that does the work of one key once: asks the store, runs, confirms or forgets.
+      #
+      # @api private
+      class IdempotentHandler
+        CLAIMED = :claimed
+        DUPLICATE = :duplicate
+        IN_PROGRESS = :in_progress
+        ANSWERS = [CLAIMED, DUPLICATE, IN_PROGRESS].freeze
+
+        NO_KEY = "the message's idempotency key is empty, and what cannot be told apart cannot be handled once"
+        ONLY_FIRST_TIME = "%<store>s answers first_time? but not claim: it cannot tell work in progress from work " \
+                          "that is done, so a message whose handler dies is lost if it comes back while the claim " \
+                          "still stands. Give it claim(key), answering :claimed, :duplicate or :in_progress"
+
+        class << self
+          # @param store [#first_time?, #claim]
+          # @param key [#call, nil]
+          # @raise [ArgumentError] when either cannot do what the wrapper needs
+          def check!(store, key)
+            unless store.respond_to?(:first_time?) || store.respond_to?(:claim)
+              raise ArgumentError, "#{store.class} is no idempotency store: it does not answer first_time?(key) " \
+                                   "(nor claim(key), which is better)"
+            end
+            return if key.nil? || key.respond_to?(:call)
+
+            raise ArgumentError, "key: must answer call(message) and return the key, not be #{key.inspect}"
+          end
+
+          # Said when the wrapper is built, because nothing at run time shows that the window exists.
+          def warn_about(store)
+            warn(format(ONLY_FIRST_TIME, store: store.class)) unless store.respond_to?(:claim)
+          end
+        end
+
+        # @param store [Object] checked by {.check!}
+        # @param handler [#call]
+        # @param key [#call, nil]
+        # @param come_back [Ack] the answer while somebody else is at it
+        def initialize(store, handler, key:, come_back:)
+          @store = store
+          @handler = handler
+          @key = key
+          @come_back = come_back
+        end
+
+        # @param message [Message]
+        # @return [Ack] the handler's own answer when it ran
+        def call(message)
+          key = key_of(message)
+          return Ack.reject(FatalError.new(NO_KEY)) if key.empty?
+
+          refusal(key) || run(key, message)
+        end
+
+        private
+
+        def key_of(message)
+          (@key ? @key.call(message) : message.envelope.id).to_s
+        end
+
+        # @return [Ack, nil] nil when this delivery holds the claim
+        def refusal(key)
+          case ask(key)
+          when CLAIMED then nil
+          when DUPLICATE then Ack.accept
+          else @come_back
+          end
+        rescue StandardError => e
+          # The store is broken, not the message: carrying on would risk the duplicate it exists to prevent.
+          Ack.retry(e)
+        end
+
+        def ask(key)
+          return @store.first_time?(key) ? CLAIMED : DUPLICATE unless @store.respond_to?(:claim)
+
+          answer = @store.claim(key)
+          return answer if ANSWERS.include?(answer)
+
+          raise TypeError, "#{@store.class}#claim answered #{answer.inspect} instead of #{ANSWERS.inspect}"
+        end
+
+        # The claim is given back however the handler ends without having accepted: by its answer, an exception
+        # of any kind, a throw, or the death of its thread.
+        def run(key, message)
+          accepted = false
+          result = @handler.call(message)
+          accepted = result.respond_to?(:accept?) && result.accept?
+          # The work is done. When this fails the claim stays: taking it away would have the work done again.
+          @store.confirm(key) if accepted && @store.respond_to?(:confirm)
+          result
+        ensure
+          forget(key) unless accepted
+        end
+
+        # Must not hide what the handler raised or answered.
+        def forget(key)
+          @store.forget(key) if @store.respond_to?(:forget)
+        rescue StandardError => e
+          warn "the idempotency claim on #{key.inspect} could not be given back and stands until it goes stale: " \
+               "#{e.message} (#{e.class})"
+        end
+      end
+
+      class << self
+        # Wraps a handler so that the work of one key is done once. Only a confirmed key is a duplicate and is
+        # accepted without running the handler; while somebody else is at it the message comes back later.
+        #
+        # @param store [#claim, #first_time?, #confirm, #forget] `claim(key)` or `first_time?(key)` is required
+        # @param key [#call, nil] takes the message, returns the key; the message's id when nil. An empty key is
+        #   rejected with a {FatalError}
+        # @param in_progress_delay [Numeric] seconds until a message that is being handled elsewhere comes back
+        # @yieldparam message [Message]
+        # @yieldreturn [Ack]
+        # @return [Proc] a lambda of one argument, the message
+        # @raise [ArgumentError] without a block, or for a store or key that cannot do its part
+        def idempotent(store, key: nil, in_progress_delay: Ack::DEFAULT_IN_PROGRESS_DELAY, &handler)
+          raise ArgumentError, "idempotent needs a block: the handler that is to run once" unless handler
+
+          with_idempotency(store, key: key, in_progress_delay: in_progress_delay).call(handler)
+        end
+
+        # {.idempotent} as middleware.
+        #
+        # @param (see .idempotent)
+        # @return [Proc] takes a handler, returns the wrapped one
+        # @raise (see .idempotent)
+        def with_idempotency(store, key: nil, in_progress_delay: Ack::DEFAULT_IN_PROGRESS_DELAY)
+          IdempotentHandler.check!(store, key)
+          come_back = Ack.in_progress(in_progress_delay)
+          IdempotentHandler.warn_about(store)
+          ->(inner) { IdempotentHandler.new(store, inner, key: key, come_back: come_back).method(:call).to_proc }
+        end
+      end
+    end
+  end
+end

@@ -1,0 +1,72 @@
+# frozen_string_literal: true
+
+require_relative "outbox_record"
+
+module AceMQ
+  module AMQP
+    module Patterns
+      # The times of this process's records: strictly increasing, a microsecond apart at least, so that
+      # `(created_at, id)` is insertion order for one writer even when the system's clock stands or steps back.
+      #
+      # @api private
+      module RecordClock
+        STEP = Rational(1, 1_000_000)
+        # A clock that was set back by more than this is believed: otherwise one wrong reading would
+        # put a date of the future on every record until then.
+        TOLERATED_STEP_BACK = 60
+
+        @last = Time.at(0)
+        @lock = Mutex.new
+
+        # @param now [Time] the system's idea of the time
+        # @return [Time] UTC, in whole microseconds: what the databases keep
+        def self.tick(now = Time.now)
+          @lock.synchronize do
+            now = now.floor(6)
+            behind = @last - now
+            now = @last + STEP if behind >= 0 && behind < TOLERATED_STEP_BACK
+            @last = now
+          end.getutc
+        end
+      end
+
+      class << self
+        # Renders a message for an outbox, so that it goes out exactly as {Connection#publish} would send it.
+        # Dials nothing: only the connection's codec and origin are read.
+        #
+        # @param connection [#codec, #origin]
+        # @param payload [Object] whatever the codec encodes
+        # @param to [String] the routing key
+        # @param exchange [String] `""` is the default exchange
+        # @param envelope [Envelope, nil] a complete envelope, instead of `fields`
+        # @param codec [Codec, nil] the connection's own when nil
+        # @param fields [Hash] keywords of {Envelope#initialize}: `type:`, `headers:`, `correlation_id:`, ...
+        # @return [OutboxRecord]
+        # @raise [ArgumentError] for an unknown field, a reserved header, or both an envelope and fields
+        # @raise [EncodeError] when the codec cannot encode the payload
+        # @example in the transaction that does the work
+        #   outbox.add(AceMQ::AMQP::Patterns.record(connection, order.as_json, to: "order.placed", exchange: "shop"))
+        # rubocop:disable Metrics/ParameterLists -- the family's signature
+        def record(connection, payload, to:, exchange: "", envelope: nil, codec: nil, **fields)
+          codec ||= connection.codec
+          envelope = envelope_for(connection, envelope, fields)
+          OutboxRecord.new(id: envelope.id, exchange: exchange.to_s, routing_key: to.to_s,
+                           body: codec.encode(payload), content_type: codec.content_type,
+                           headers: envelope.to_headers(to.to_s), created_at: RecordClock.tick)
+        end
+        # rubocop:enable Metrics/ParameterLists
+
+        private
+
+        def envelope_for(connection, envelope, fields)
+          return Envelope.new(origin: connection.origin, **fields) if envelope.nil?
+          unless fields.empty?
+            raise ArgumentError, "give either envelope: or its fields (#{fields.keys.join(", ")}), not both"
+          end
+
+          envelope.origin.empty? ? envelope.with(origin: connection.origin) : envelope
+        end
+      end
+    end
+  end
+end
