@@ -2,8 +2,26 @@
 
 # AMQP without Rails and without ActiveRecord. `AceMQ::AMQP::Patterns` is a
 # separate require, "acemq/amqp/patterns".
+require_relative "amqp/replaced_gems"
 require_relative "amqp/errors"
-
-module AceMQ
-  autoload :Native, File.expand_path("native", __dir__)
+begin
+  require_relative "native"
+rescue LoadError => e
+  warn e.message
 end
+require_relative "amqp/short_string"
+require_relative "amqp/headers"
+require_relative "amqp/envelope"
+require_relative "amqp/message"
+require_relative "amqp/delivery"
+require_relative "amqp/ack"
+require_relative "amqp/retry_policy"
+require_relative "amqp/codec"
+require_relative "amqp/json_codec"
+require_relative "amqp/bytes_codec"
+require_relative "amqp/string_codec"
+require_relative "amqp/composite_codec"
+require_relative "amqp/codecs"
+require_relative "amqp/credentials"
+require_relative "amqp/security"
+require_relative "amqp/queue_type"
