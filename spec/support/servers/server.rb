@@ -199,7 +199,7 @@ module AceMQ
       # Runs a tool of the server's package to its end.
       def run(*tool, env: {})
         output = IO.popen(env, tool, err: %i[child out], in: File::NULL, chdir: folder, &:read)
-        raise StartError, "#{tool.join(" ")} failed:\n#{output}" unless $?.success? # rubocop:disable Style/SpecialGlobalVars
+        raise StartError, "#{tool.join(" ")} failed:\n#{output}" unless $?.success?
 
         output
       end
