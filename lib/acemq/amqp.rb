@@ -25,3 +25,10 @@ require_relative "amqp/codecs"
 require_relative "amqp/credentials"
 require_relative "amqp/security"
 require_relative "amqp/queue_type"
+require_relative "amqp/connection"
+
+module AceMQ
+  module AMQP
+    autoload :Transport, File.expand_path("amqp/transport", __dir__)
+  end
+end

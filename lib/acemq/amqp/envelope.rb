@@ -65,7 +65,6 @@ module AceMQ
       # @param headers [Hash] see {Headers} for the values
       # @param route [Hash] the pipeline headers
       # @raise [ArgumentError] for a header that AMQP cannot carry or that is reserved
-      # rubocop:disable Metrics/ParameterLists -- one per field of the wire contract
       def initialize(id: nil, type: "", version: 1, correlation_id: nil, causation_id: "", attempt: 1,
                      first_seen: nil, origin: "", error: "", claim: "", headers: {}, route: {})
         @id = presence(id, :id) || AceMQ::Native.uuid_v7
@@ -82,7 +81,6 @@ module AceMQ
         @route = route_headers(route).freeze
         freeze
       end
-      # rubocop:enable Metrics/ParameterLists
 
       # @return [Time] when it was first sent, in UTC, to the millisecond
       def first_seen

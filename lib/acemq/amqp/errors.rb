@@ -65,7 +65,6 @@ module AceMQ
       # @param exchange [String, nil]
       # @param routing_key [String, nil]
       # @param reply_code [Integer, nil]
-      # rubocop:disable Metrics/ParameterLists -- each is one question the error answers
       def initialize(message = nil, unroutable: false, scope: :record, permanent: false, unknown: false,
                      nacked: false, exchange: nil, routing_key: nil, reply_code: nil)
         super(message)
@@ -78,7 +77,6 @@ module AceMQ
         @routing_key = routing_key
         @reply_code = reply_code
       end
-      # rubocop:enable Metrics/ParameterLists
 
       # @return [Boolean] whether the broker returned it because no queue is bound for it
       def unroutable?

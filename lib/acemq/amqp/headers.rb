@@ -35,7 +35,11 @@ module AceMQ
       # The way through a declared pipeline; carried, never interpreted here.
       ROUTE = %w[x-acemq-route x-acemq-route-position x-acemq-route-id].freeze
 
-      INT64 = (-(2**63)..(2**63 - 1)).freeze
+      # The broker reads further routing keys from these, and closes the channel
+      # over anything but lists of text.
+      COPIES = %w[CC BCC].freeze
+
+      INT64 = (-(2**63)..((2**63) - 1))
 
       # Headers travel in one frame, of 131072 bytes unless the broker is set up
       # otherwise, together with the other properties of the message.
@@ -58,7 +62,7 @@ module AceMQ
         # @return [Hash{String => Object}]
         # @raise [ArgumentError] also for names that start with "x-acemq-"
         def application(headers)
-          rendered = render(headers)
+          rendered = copies!(render(headers))
           reserved = rendered.keys.select { |name| name.start_with?(RESERVED_PREFIX) }.sort
           return rendered if reserved.empty?
 
@@ -74,7 +78,7 @@ module AceMQ
         # @return [Hash{String => Object}] the rendered headers
         # @raise [ArgumentError] naming the header
         def storable!(headers)
-          rendered = render(headers)
+          rendered = copies!(render(headers))
           rendered.each { |name, value| storable_value!(value, name) }
           size = wire_size(rendered)
           return rendered if size <= MAX_BYTES
@@ -91,6 +95,16 @@ module AceMQ
         end
 
         private
+
+        def copies!(rendered)
+          COPIES.each do |name|
+            next unless rendered.key?(name)
+
+            keys = rendered[name]
+            refuse(name, "must be an Array of routing keys") unless keys.is_a?(Array) && keys.all?(String)
+          end
+          rendered
+        end
 
         def table(hash, path, depth)
           unless hash.respond_to?(:to_hash)
@@ -208,7 +222,7 @@ module AceMQ
         MAX_SCALE = 255
 
         def self.===(value)
-          defined?(::BigDecimal) ? ::BigDecimal === value : false
+          defined?(::BigDecimal) ? value.is_a?(::BigDecimal) : false
         end
 
         def self.carried?(value)

@@ -105,7 +105,8 @@ module AceMQ
       end
 
       def converted(object, path, depth)
-        object = object.__getobj__ if defined?(::Delegator) && ::Delegator === object
+        return value(object.__getobj__, path, depth + 1) if defined?(::Delegator) && object.is_a?(::Delegator)
+
         value(conversion(object, path), path, depth + 1)
       end
 

@@ -28,7 +28,6 @@ module AceMQ
         # @return [Array(Symbol, Hash)] the type, and the arguments to declare with:
         #   a classic queue's do not name its type, so that queues declared long ago still match
         # @raise [QueueTypeError]
-        # rubocop:disable Metrics/ParameterLists -- all of a declaration takes part
         def resolve(name:, requested: nil, durable: true, exclusive: false, auto_delete: false, arguments: {})
           rendered = Headers.render(arguments)
           type = agreed(name, requested, rendered[ARGUMENT])
@@ -38,7 +37,6 @@ module AceMQ
           check_durability(name, type, transient)
           [type, with_argument(rendered, type)]
         end
-        # rubocop:enable Metrics/ParameterLists
 
         private
 

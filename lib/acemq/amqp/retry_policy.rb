@@ -41,7 +41,6 @@ module AceMQ
       # @param jitter_factor [Numeric] 0.2 spreads a delay over 0.8 to 1.2 of itself
       # @param max_message_age [Numeric] seconds after which nothing is tried again, 0 for no limit
       # @raise [ArgumentError]
-      # rubocop:disable Metrics/ParameterLists -- the family's keywords
       def initialize(max_attempts: 1, initial_delay: 0.0, multiplier: 2.0, max_delay: 0.0, jitter_factor: 0.0,
                      max_message_age: 0.0)
         @max_attempts = attempts(max_attempts)
@@ -52,7 +51,6 @@ module AceMQ
         @max_message_age = number(:max_message_age, max_message_age)
         freeze
       end
-      # rubocop:enable Metrics/ParameterLists
 
       # @param seconds [Numeric] the age of a message at which to stop
       # @return [RetryPolicy]

@@ -56,7 +56,6 @@ module AceMQ
       end
 
       # @api private
-      # rubocop:disable Metrics/ParameterLists -- private; the named constructors take what belongs together
       def initialize(mode, certificate_authority: nil, certificate: nil, key: nil, credentials: nil, reason: nil)
         @mode = mode
         @certificate_authority = pem(certificate_authority, "certificate_authority")
@@ -68,7 +67,6 @@ module AceMQ
         check_pair
         freeze
       end
-      # rubocop:enable Metrics/ParameterLists
 
       # @return [String, nil] PEM of the client's private key
       def key
