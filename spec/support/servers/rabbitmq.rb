@@ -1,5 +1,6 @@
 # frozen_string_literal: true
 
+require_relative "certificates"
 require_relative "server"
 
 module AceMQ
@@ -30,15 +31,25 @@ module AceMQ
     class RabbitMQ < Server
       PROTOCOL_HEADER = "AMQP\x00\x00\x09\x01"
 
+      # @return [Integer, nil]
+      attr_reader :tls_port
+
       # @param settings [Hash] more lines for rabbitmq.conf
-      def initialize(settings: {})
+      # @param tls [Certificates::Pair, nil] adds a TLS listener with this certificate
+      # @param authority [String, nil] path; clients must then show a certificate that it signed
+      def initialize(settings: {}, tls: nil, authority: nil)
         super()
-        @settings = settings
-        @distribution_port, = Server.free_ports(1)
+        @distribution_port, tls_port = Server.free_ports(2)
+        @tls_port = tls_port if tls
+        @settings = tls ? settings.merge(tls_settings(tls, authority)) : settings
       end
 
       def url(user: "guest", password: "guest", vhost: "%2F")
         "amqp://#{user}:#{password}@#{HOST}:#{port}/#{vhost}"
+      end
+
+      def tls_url(host: HOST, user: "guest", password: "guest", vhost: "%2F")
+        "amqps://#{user}:#{password}@#{host}:#{tls_port}/#{vhost}"
       end
 
       # @return [String] what rabbitmqctl printed
@@ -81,6 +92,12 @@ module AceMQ
       def configuration
         { "listeners.tcp.1" => "#{HOST}:#{port}", "vm_memory_high_watermark.relative" => "0.6",
           "disk_free_limit.absolute" => "50MB", "log.file.level" => "info" }
+      end
+
+      def tls_settings(pair, authority)
+        asked = authority ? { "ssl_options.cacertfile" => authority, "ssl_options.fail_if_no_peer_cert" => "true" } : {}
+        { "listeners.ssl.1" => "#{HOST}:#{tls_port}", "ssl_options.certfile" => pair.certificate,
+          "ssl_options.keyfile" => pair.key, "ssl_options.verify" => authority ? "verify_peer" : "verify_none" }.merge(asked)
       end
 
       def write(name, content)
