@@ -1,0 +1,80 @@
+# frozen_string_literal: true
+
+require_relative "amqp"
+require_relative "rails/configuration"
+require_relative "rails/consumer"
+
+module AceMQ
+  # One connection for the process, configured as a Rails application is, and the
+  # classes that handle messages. Loads without Rails, and then asks for nothing of it.
+  module Rails
+    @mutex = Mutex.new
+
+    class << self
+      # The settings of the process, in a Rails application the same object as its
+      # `config.acemq`. They are read when the connection is made.
+      #
+      # @return [Configuration]
+      def config
+        @config || @mutex.synchronize { @config ||= Configuration.new }
+      end
+
+      # @param config [Configuration]
+      attr_writer :config
+
+      # The connection of the process, made on first use. It dials when it is first
+      # used for the wire, so a message can be recorded while no broker is up, and
+      # again in a forked child.
+      #
+      # @return [AceMQ::AMQP::Connection]
+      # @raise [AceMQ::AMQP::ConfigurationError]
+      def connection
+        @connection || made_once
+      end
+
+      # For specs: puts another connection in its place, or with nil none. The former one is not closed.
+      #
+      # @param connection [AceMQ::AMQP::Connection, nil]
+      def connection=(connection)
+        @mutex.synchronize { @connection = connection }
+      end
+
+      # @return [Boolean] whether there is a connection with a live link; never makes or dials one
+      def connected?
+        @connection&.open? || false
+      end
+
+      # @see AceMQ::AMQP::Connection#publish
+      # @return [AceMQ::AMQP::Envelope]
+      def publish(payload, **options)
+        connection.publish(payload, **options)
+      end
+
+      # @see AceMQ::AMQP::Connection#publish_all
+      # @return [Array<AceMQ::AMQP::Envelope>]
+      def publish_all(payloads, **options)
+        connection.publish_all(payloads, **options)
+      end
+
+      # Closes the connection, the relays on it first. The next use makes a new one;
+      # does nothing when there is none.
+      #
+      # @param timeout [Numeric, nil] seconds; the setting `shutdown_timeout` when nil
+      # @return [nil]
+      def disconnect!(timeout: nil)
+        closing = @mutex.synchronize { @connection.tap { @connection = nil } }
+        closing&.close(timeout: timeout || config.shutdown_timeout)
+        nil
+      end
+
+      private
+
+      def made_once
+        settings = config
+        @mutex.synchronize { @connection ||= settings.build_connection }
+      end
+    end
+  end
+end
+
+require_relative "rails/railtie" if defined?(Rails::Railtie)
