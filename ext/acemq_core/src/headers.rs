@@ -1,0 +1,209 @@
+//! Message headers: what may stand in an AMQP field table, checked before it goes anywhere.
+//!
+//! The broker drops the whole connection for a NaN, a short string in a table or a header frame larger than
+//! its limit, so all of that is refused here, as the record's own fault.
+
+use crate::error::{Error, Result};
+use lapin::types::{AMQPValue, DecimalValue, FieldArray, FieldTable, LongString, ShortString};
+
+/// Deeper than this a table is refused: receivers walk it recursively, and some run out of stack.
+const MAX_DEPTH: usize = 64;
+
+/// One header value.
+#[derive(Clone, Debug, PartialEq)]
+pub enum Value {
+    Nothing,
+    Bool(bool),
+    Int(i64),
+    Float(f64),
+    /// `mantissa / 10^scale`.
+    Decimal(u8, u32),
+    /// Seconds since the epoch.
+    Time(u64),
+    Text(Vec<u8>),
+    List(Vec<Value>),
+    Table(Vec<(String, Value)>),
+}
+
+/// Headers in the order they were given.
+pub type Headers = Vec<(String, Value)>;
+
+/// Headers from the JSON object of a table row.
+pub fn from_json(text: &[u8]) -> Result<Headers> {
+    match serde_json::from_slice(text) {
+        Ok(serde_json::Value::Object(map)) => map.into_iter().map(|(k, v)| Ok((k, json_value(v)?))).collect(),
+        Ok(_) => Err(Error::refused("the stored headers are not a JSON object")),
+        Err(e) => Err(Error::refused(format!("the stored headers are not JSON ({e})"))),
+    }
+}
+
+fn json_value(value: serde_json::Value) -> Result<Value> {
+    use serde_json::Value as Json;
+    Ok(match value {
+        Json::Null => Value::Nothing,
+        Json::Bool(b) => Value::Bool(b),
+        Json::String(s) => Value::Text(s.into_bytes()),
+        Json::Array(list) => Value::List(list.into_iter().map(json_value).collect::<Result<_>>()?),
+        Json::Object(map) => {
+            Value::Table(map.into_iter().map(|(k, v)| Ok((k, json_value(v)?))).collect::<Result<_>>()?)
+        }
+        Json::Number(n) => match (n.as_i64(), n.is_u64(), n.as_f64()) {
+            (Some(i), _, _) => Value::Int(i),
+            (None, false, Some(f)) => Value::Float(f),
+            _ => return Err(Error::refused(format!("the header value {n} is beyond a 64-bit integer"))),
+        },
+    })
+}
+
+/// The field table of some headers, and how many bytes it takes on the wire.
+pub(crate) fn table(headers: &Headers) -> Result<(FieldTable, usize)> {
+    copies(headers)?;
+    fields(headers, 0)
+}
+
+/// The broker reads CC and BCC as further routing keys, and closes the channel if they are anything but lists of text.
+fn copies(headers: &Headers) -> Result<()> {
+    for (name, value) in headers.iter().filter(|(name, _)| name == "CC" || name == "BCC") {
+        let keys = match value {
+            Value::List(keys) => keys.iter().all(|key| matches!(key, Value::Text(_))),
+            _ => false,
+        };
+        if !keys {
+            return Err(Error::refused(format!("the header {name:?} must be a list of routing keys (strings)")));
+        }
+    }
+    Ok(())
+}
+
+fn fields(headers: &[(String, Value)], depth: usize) -> Result<(FieldTable, usize)> {
+    let mut table = FieldTable::default();
+    let mut size = 4;
+    for (name, value) in headers {
+        let (value, bytes) = field(name, value, depth + 1)?;
+        size += 1 + name.len() + bytes;
+        table.insert(short("header name", name)?, value);
+    }
+    Ok((table, size))
+}
+
+/// A field value and its size with the type octet.
+fn field(name: &str, value: &Value, depth: usize) -> Result<(AMQPValue, usize)> {
+    if depth > MAX_DEPTH {
+        return Err(Error::refused(format!("the header {name:?} is nested more than {MAX_DEPTH} deep")));
+    }
+    Ok(match value {
+        Value::Nothing => (AMQPValue::Void, 1),
+        Value::Bool(b) => (AMQPValue::Boolean(*b), 2),
+        Value::Int(i) => (AMQPValue::LongLongInt(*i), 9),
+        Value::Float(f) if f.is_finite() => (AMQPValue::Double(*f), 9),
+        Value::Float(f) => return Err(Error::refused(format!("the header {name:?} is {f}, which the wire cannot carry"))),
+        Value::Decimal(scale, mantissa) => {
+            (AMQPValue::DecimalValue(DecimalValue { scale: *scale, value: *mantissa }), 6)
+        }
+        Value::Time(seconds) => (AMQPValue::Timestamp(*seconds), 9),
+        Value::Text(bytes) => (AMQPValue::LongString(LongString::from(bytes.clone())), 5 + bytes.len()),
+        Value::List(list) => {
+            let mut array = FieldArray::default();
+            let mut size = 5;
+            for item in list {
+                let (item, bytes) = field(name, item, depth + 1)?;
+                size += bytes;
+                array.push(item);
+            }
+            (AMQPValue::FieldArray(array), size)
+        }
+        Value::Table(pairs) => {
+            let (table, bytes) = fields(pairs, depth)?;
+            (AMQPValue::FieldTable(table), 1 + bytes)
+        }
+    })
+}
+
+/// A short string, or a refusal that names it and its size.
+pub(crate) fn short(what: &str, text: &str) -> Result<ShortString> {
+    ShortString::try_new(text).map_err(|_| {
+        Error::refused(format!("the {what} is {} bytes long; AMQP carries 255 at most: {}...", text.len(), head(text)))
+    })
+}
+
+fn head(text: &str) -> String {
+    text.chars().take(40).collect()
+}
+
+/// Headers that were received, as this crate's values.
+pub(crate) fn received(table: &FieldTable) -> Headers {
+    table.inner().iter().map(|(k, v)| (k.to_string(), received_value(v))).collect()
+}
+
+fn received_value(value: &AMQPValue) -> Value {
+    match value {
+        AMQPValue::Boolean(b) => Value::Bool(*b),
+        AMQPValue::ShortShortInt(i) => Value::Int((*i).into()),
+        AMQPValue::ShortShortUInt(i) => Value::Int((*i).into()),
+        AMQPValue::ShortInt(i) => Value::Int((*i).into()),
+        AMQPValue::ShortUInt(i) => Value::Int((*i).into()),
+        AMQPValue::LongInt(i) => Value::Int((*i).into()),
+        AMQPValue::LongUInt(i) => Value::Int((*i).into()),
+        AMQPValue::LongLongInt(i) => Value::Int(*i),
+        AMQPValue::Float(f) => Value::Float((*f).into()),
+        AMQPValue::Double(f) => Value::Float(*f),
+        AMQPValue::DecimalValue(d) => Value::Decimal(d.scale, d.value),
+        AMQPValue::ShortString(s) => Value::Text(s.as_str().as_bytes().to_vec()),
+        AMQPValue::LongString(s) => Value::Text(s.as_bytes().to_vec()),
+        AMQPValue::ByteArray(b) => Value::Text(b.as_slice().to_vec()),
+        AMQPValue::Timestamp(t) => Value::Time(*t),
+        AMQPValue::FieldArray(list) => Value::List(list.as_slice().iter().map(received_value).collect()),
+        AMQPValue::FieldTable(table) => Value::Table(received(table)),
+        AMQPValue::Void => Value::Nothing,
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::error::{Kind, Scope};
+
+    fn refusal(headers: Headers) -> String {
+        let error = table(&headers).unwrap_err();
+        assert_eq!((error.kind(), error.scope()), (Kind::Refused, Scope::Record));
+        error.to_string()
+    }
+
+    #[test]
+    fn json_keeps_integers_exact() {
+        let headers = from_json(br#"{"x-acemq-first-seen":1767323045678,"a":-1,"f":1.5,"l":["x",null,{"k":true}]}"#).unwrap();
+        let expected = vec![
+            ("a".to_owned(), Value::Int(-1)),
+            ("f".to_owned(), Value::Float(1.5)),
+            ("l".to_owned(), Value::List(vec![
+                Value::Text(b"x".to_vec()),
+                Value::Nothing,
+                Value::Table(vec![("k".to_owned(), Value::Bool(true))]),
+            ])),
+            ("x-acemq-first-seen".to_owned(), Value::Int(1_767_323_045_678)),
+        ];
+        assert_eq!(headers, expected);
+    }
+
+    #[test]
+    fn json_that_is_no_table_of_headers_is_refused() {
+        for text in ["[]", "{", "null", r#"{"n":18446744073709551615}"#] {
+            assert_eq!(from_json(text.as_bytes()).unwrap_err().kind(), Kind::Refused, "{text}");
+        }
+    }
+
+    #[test]
+    fn what_would_cost_the_connection_is_refused() {
+        assert!(refusal(vec![("f".into(), Value::Float(f64::NAN))]).contains("NaN"));
+        assert!(refusal(vec![("n".repeat(256), Value::Nothing)]).contains("256 bytes"));
+        assert!(refusal(vec![("CC".into(), Value::Text(b"a".to_vec()))]).contains("list of routing keys"));
+        let deep = (0..70).fold(Value::Nothing, |inner, _| Value::List(vec![inner]));
+        assert!(refusal(vec![("d".into(), deep)]).contains("nested"));
+    }
+
+    #[test]
+    fn the_size_is_what_the_wire_takes() {
+        let (_, size) = table(&vec![("ab".into(), Value::Text(b"xyz".to_vec())), ("n".into(), Value::Int(1))]).unwrap();
+        assert_eq!(size, 4 + (1 + 2 + 1 + 4 + 3) + (1 + 1 + 1 + 8));
+    }
+}

@@ -1,0 +1,132 @@
+//! Single gets. Their acks travel on the channel they came by; when that is gone, so is the delivery, and the
+//! broker hands it out again.
+
+use crate::error::{Error, Kind, Result};
+use crate::headers::{Headers, received};
+use crate::line::Line;
+use crate::link::Link;
+use crate::topology::{passive, translate};
+use lapin::Channel;
+use lapin::options::{BasicAckOptions, BasicGetOptions, BasicNackOptions};
+use lapin::types::ShortString;
+use std::collections::HashSet;
+use std::sync::Arc;
+use std::time::Duration;
+use tokio::sync::Mutex;
+use tokio::time::timeout;
+
+/// A message taken from a queue and not yet settled.
+#[derive(Clone, Debug)]
+pub struct Letter {
+    pub body: Vec<u8>,
+    pub content_type: Option<String>,
+    pub routing_key: String,
+    pub exchange: String,
+    pub message_id: Option<String>,
+    pub reply_to: Option<String>,
+    pub headers: Headers,
+    pub redelivered: bool,
+    pub tag: u64,
+    /// Which channel it came by.
+    pub generation: u64,
+}
+
+struct Open {
+    link: Arc<Link>,
+    channel: Channel,
+    known: HashSet<String>,
+}
+
+/// Gets messages one by one.
+pub struct Inbox {
+    line: Arc<Line>,
+    state: Mutex<(u64, Option<Open>)>,
+    limit: Duration,
+}
+
+impl Inbox {
+    /// `limit` bounds every call.
+    pub fn new(line: Arc<Line>, limit: Duration) -> Self {
+        Self { line, state: Mutex::new((0, None)), limit }
+    }
+
+    /// The next message of a queue, or nothing.
+    ///
+    /// # Errors
+    /// [`Kind::Broker`] when there is no such queue, [`Kind::Connect`] or [`Kind::Lost`] when it cannot be asked.
+    pub async fn pull(&self, queue: &str) -> Result<Option<Letter>> {
+        self.within(&format!("get from the queue {queue:?}"), self.get(queue)).await
+    }
+
+    async fn get(&self, queue: &str) -> Result<Option<Letter>> {
+        let what = format!("get from the queue {queue:?}");
+        let mut state = self.state.lock().await;
+        self.open(&mut state).await?;
+        let generation = state.0;
+        let Some(open) = state.1.as_mut() else { return Ok(None) };
+        // A get from a missing queue would close the channel, and with it every delivery not yet settled.
+        if !open.known.contains(queue) {
+            let scratch = open.link.channel().await.map_err(|e| translate(&e, &what))?;
+            passive(&scratch, queue).await.map_err(|e| translate(&e, &what))?;
+            let _ = scratch.close(200, ShortString::default()).await;
+            open.known.insert(queue.to_owned());
+        }
+        let name = crate::headers::short("queue name", queue)?;
+        let got = open.channel.basic_get(name, BasicGetOptions::default()).await.map_err(|e| translate(&e, &what))?;
+        Ok(got.map(|message| letter(message.delivery, generation)))
+    }
+
+    /// Settles a letter. False when its channel is gone: the broker has taken it back.
+    ///
+    /// # Errors
+    /// [`Kind::Lost`] when the broker does not take the word in time.
+    pub async fn settle(&self, tag: u64, generation: u64, accept: bool, requeue: bool) -> Result<bool> {
+        let work = async {
+            let state = self.state.lock().await;
+            let Some(open) = state.1.as_ref().filter(|open| state.0 == generation && open.channel.status().connected()) else {
+                return Ok(false);
+            };
+            let done = if accept {
+                open.channel.basic_ack(tag, BasicAckOptions::default()).await
+            } else {
+                open.channel.basic_nack(tag, BasicNackOptions { requeue, multiple: false }).await
+            };
+            Ok(done.is_ok())
+        };
+        self.within("settle a delivery", work).await
+    }
+
+    async fn open(&self, state: &mut (u64, Option<Open>)) -> Result<()> {
+        let link = self.line.link().await?;
+        if state.1.as_ref().is_some_and(|open| Arc::ptr_eq(&open.link, &link) && open.channel.status().connected()) {
+            return Ok(());
+        }
+        let channel = link.channel().await.map_err(|e| translate(&e, "open a channel"))?;
+        *state = (state.0 + 1, Some(Open { link, channel, known: HashSet::new() }));
+        Ok(())
+    }
+
+    async fn within<T>(&self, what: &str, work: impl Future<Output = Result<T>>) -> Result<T> {
+        match timeout(self.limit, work).await {
+            Ok(done) => done,
+            Err(_) => Err(Error::new(Kind::Lost, format!("could not {what} within {} s", self.limit.as_secs_f64()))),
+        }
+    }
+}
+
+fn letter(delivery: lapin::message::Delivery, generation: u64) -> Letter {
+    let text = |value: &Option<ShortString>| value.as_ref().map(ToString::to_string);
+    let properties = &delivery.properties;
+    Letter {
+        content_type: text(properties.content_type()),
+        message_id: text(properties.message_id()),
+        reply_to: text(properties.reply_to()),
+        headers: properties.headers().as_ref().map(received).unwrap_or_default(),
+        routing_key: delivery.routing_key.to_string(),
+        exchange: delivery.exchange.to_string(),
+        redelivered: delivery.redelivered,
+        tag: delivery.delivery_tag,
+        generation,
+        body: delivery.data,
+    }
+}

@@ -1,0 +1,33 @@
+//! The AMQP core of `acemq_native`: no Ruby in here.
+//!
+//! | module | what it is |
+//! |---|---|
+//! | [`address`] | a broker URL, taken apart |
+//! | [`tls`] | what a TLS dial verifies and shows |
+//! | [`message`], [`headers`], [`body`] | what goes on the wire, and into the table |
+//! | [`runtime`] | the one tokio runtime of this process |
+//! | [`link`], [`line`] | one live connection; the thing that dials a new one when it is gone |
+//! | [`publisher`], [`batch`], [`verdict`] | confirmed publishing and what became of each record |
+//! | [`topology`], [`inbox`] | declarations and single gets |
+//! | [`ticket`] | what a plain thread waits on |
+//! | [`window`] | the in-memory idempotency window |
+#![forbid(unsafe_code)]
+
+pub mod address;
+pub mod batch;
+pub mod body;
+pub mod error;
+pub mod headers;
+pub mod inbox;
+pub mod line;
+pub mod link;
+pub mod message;
+pub mod publisher;
+pub mod runtime;
+pub mod ticket;
+pub mod tls;
+pub mod topology;
+pub mod verdict;
+pub mod window;
+
+pub use error::{Error, Kind, Result, Scope};

@@ -1,0 +1,272 @@
+//! `AceMQ::Native::Client`: one application's way to one broker, over a connection for publishing and another for
+//! taking, so that an alarm, which blocks who publishes, blocks no acks.
+
+use crate::convert::{Failure, header_hash, letter, message, option};
+use crate::errors::raise;
+use crate::gvl;
+use crate::ticket::Ticket;
+use acemq_core::address::Address;
+use acemq_core::batch::Pace;
+use acemq_core::inbox::Inbox;
+use acemq_core::line::{Line, Settings};
+use acemq_core::publisher::Publisher;
+use acemq_core::tls::Tls;
+use acemq_core::topology::{self, Answer, Declaration, Operation};
+use acemq_core::{Error as CoreError, runtime};
+use magnus::{
+    Error, IntoValue, Module, Object, RArray, RHash, RModule, Ruby, Value, function, method, prelude::*,
+};
+use std::cell::RefCell;
+use std::mem;
+use std::process;
+use std::sync::Arc;
+use std::time::{Duration, Instant};
+
+/// Settings, and what this process has made of them.
+#[magnus::wrap(class = "AceMQ::Native::Client", free_immediately, size)]
+pub(crate) struct Client {
+    settings: Settings,
+    /// For everything but a batch: how long an answer is waited for.
+    limit: Duration,
+    /// Only touched with the GVL held and never across a wait, so a fork never catches it in use.
+    live: RefCell<Option<Live>>,
+}
+
+/// What belongs to one process.
+struct Live {
+    pid: u32,
+    publishing: Arc<Line>,
+    taking: Arc<Line>,
+    publisher: Publisher,
+    inbox: Arc<Inbox>,
+}
+
+impl Live {
+    fn start(settings: &Settings, limit: Duration) -> acemq_core::Result<Self> {
+        let publishing = Arc::new(Line::new(settings.clone())?);
+        let taking = Arc::new(Line::new(settings.clone())?);
+        Ok(Self {
+            pid: process::id(),
+            publisher: Publisher::start(Arc::clone(&publishing), &runtime::handle()),
+            inbox: Arc::new(Inbox::new(Arc::clone(&taking), limit)),
+            publishing,
+            taking,
+        })
+    }
+
+    fn ours(&self) -> bool {
+        self.pid == process::id()
+    }
+}
+
+/// What a parent process made is neither used, joined nor closed in its child: it is left lying there.
+fn abandon(live: Live) {
+    mem::forget(live);
+}
+
+impl Drop for Client {
+    fn drop(&mut self) {
+        match self.live.take() {
+            Some(live) if live.ours() => {
+                runtime::handle().spawn(async move { close(live.publishing, live.taking, Duration::from_secs(1)).await });
+            }
+            Some(live) => abandon(live),
+            None => {}
+        }
+    }
+}
+
+async fn close(publishing: Arc<Line>, taking: Arc<Line>, limit: Duration) {
+    let end = tokio::time::Instant::now() + limit;
+    publishing.close(end).await;
+    taking.close(end).await;
+}
+
+impl Client {
+    /// `new(url, options)`; ConfigurationError when a part of them is wrong.
+    fn new(ruby: &Ruby, url: String, options: RHash) -> Result<Self, Error> {
+        let settings = settings(ruby, &url, options)?;
+        let limit = seconds(option(ruby, options, "answer_timeout")?);
+        let live = Live::start(&settings, limit).map_err(|e| raise(ruby, &e))?;
+        Ok(Self { settings, limit, live: RefCell::new(Some(live)) })
+    }
+
+    /// This process's own, made anew after a fork.
+    fn with_live<T>(&self, ruby: &Ruby, take: impl FnOnce(&Live) -> T) -> Result<T, Error> {
+        let mut slot = self.live.borrow_mut();
+        if !slot.as_ref().is_some_and(Live::ours) {
+            let fresh = Live::start(&self.settings, self.limit).map_err(|e| raise(ruby, &e))?;
+            slot.replace(fresh).map(abandon);
+        }
+        Ok(take(slot.as_ref().expect("it was just put there")))
+    }
+
+    /// `connect -> nil`: dials the publishing connection unless it is live.
+    fn connect(ruby: &Ruby, rb_self: &Self) -> Result<(), Error> {
+        let line = rb_self.with_live(ruby, |live| Arc::clone(&live.publishing))?;
+        gvl::run(ruby, async move { line.connect().await })
+    }
+
+    /// `open? -> bool`
+    fn is_open(&self) -> bool {
+        self.live.borrow().as_ref().is_some_and(|live| live.ours() && live.publishing.open())
+    }
+
+    /// `blocked_reason -> String or nil`
+    fn blocked_reason(&self) -> Option<String> {
+        self.live.borrow().as_ref().filter(|live| live.ours()).and_then(|live| live.publishing.blocked_reason())
+    }
+
+    /// `submit([message parts, ...], pace) -> Ticket`
+    fn submit(ruby: &Ruby, rb_self: &Self, messages: RArray, pace: RHash) -> Result<Ticket, Error> {
+        let send_by: Option<f64> = option(ruby, pace, "send_by")?;
+        let pace = Pace {
+            in_flight: option(ruby, pace, "in_flight")?,
+            in_flight_bytes: option(ruby, pace, "in_flight_bytes")?,
+            confirm_timeout: seconds(option(ruby, pace, "confirm_timeout")?),
+            send_by: send_by.and_then(|s| Instant::now().checked_add(seconds(s))),
+            relay: option(ruby, pace, "relay")?,
+        };
+        let mut good = Vec::with_capacity(messages.len());
+        let mut refused: Vec<(usize, CoreError)> = Vec::new();
+        for at in 0..messages.len() {
+            match message(ruby, messages.entry(at as isize)?)? {
+                Ok(message) => good.push(message),
+                Err(refusal) => refused.push((at, refusal)),
+            }
+        }
+        let ticket = rb_self.with_live(ruby, |live| live.publisher.submit(good, pace))?;
+        Ok(Ticket::new(ticket, refused))
+    }
+
+    /// `perform(operation, options)`: one operation on the topology.
+    fn perform(ruby: &Ruby, rb_self: &Self, name: String, options: RHash) -> Result<Value, Error> {
+        let operation = operation(ruby, &name, options)?;
+        let line = rb_self.with_live(ruby, |live| Arc::clone(&live.publishing))?;
+        let limit = rb_self.limit;
+        let answer = gvl::run(ruby, async move { topology::perform(&line, operation, limit).await })?;
+        Ok(match answer {
+            Answer::Done => ruby.qnil().as_value(),
+            Answer::Name(name) => name.into_value_with(ruby),
+            Answer::Count(count) => count.into_value_with(ruby),
+            Answer::Yes => true.into_value_with(ruby),
+            Answer::No => false.into_value_with(ruby),
+        })
+    }
+
+    /// `pull(queue) -> Array or nil`
+    fn pull(ruby: &Ruby, rb_self: &Self, queue: String) -> Result<Option<RArray>, Error> {
+        let inbox = rb_self.with_live(ruby, |live| Arc::clone(&live.inbox))?;
+        let got = gvl::run(ruby, async move { inbox.pull(&queue).await })?;
+        got.map(|got| letter(ruby, got)).transpose()
+    }
+
+    /// `settle(tag, generation, accept, requeue) -> bool`: false when the delivery's channel is gone.
+    fn settle(ruby: &Ruby, rb_self: &Self, tag: u64, generation: u64, accept: bool, requeue: bool) -> Result<bool, Error> {
+        let inbox = rb_self.with_live(ruby, |live| Arc::clone(&live.inbox))?;
+        gvl::run(ruby, async move { inbox.settle(tag, generation, accept, requeue).await })
+    }
+
+    /// `close(seconds) -> nil`
+    fn close(ruby: &Ruby, rb_self: &Self, limit: f64) -> Result<(), Error> {
+        let lines = match &*rb_self.live.borrow() {
+            Some(live) if live.ours() => Some((Arc::clone(&live.publishing), Arc::clone(&live.taking))),
+            _ => None,
+        };
+        match lines {
+            None => Ok(()),
+            Some((publishing, taking)) => gvl::run(ruby, async move {
+                close(publishing, taking, seconds(limit)).await;
+                Ok(())
+            }),
+        }
+    }
+}
+
+fn seconds(seconds: f64) -> Duration {
+    Duration::try_from_secs_f64(seconds.max(0.0)).unwrap_or(Duration::from_secs(u32::MAX.into()))
+}
+
+fn settings(ruby: &Ruby, url: &str, options: RHash) -> Result<Settings, Error> {
+    let address = Address::parse(url).map_err(|e| raise(ruby, &e))?;
+    let mut settings = Settings::of(address);
+    if let Some(timeout) = option::<Option<f64>>(ruby, options, "connection_timeout")? {
+        settings.connection_timeout = seconds(timeout);
+    }
+    if let Some(heartbeat) = option(ruby, options, "heartbeat")? {
+        settings.heartbeat = Some(heartbeat);
+    }
+    if let Some(user) = option(ruby, options, "username")? {
+        settings.user = user;
+    }
+    if let Some(password) = option(ruby, options, "password")? {
+        settings.password = password;
+    }
+    settings.name = option(ruby, options, "client_name")?;
+    if let Some(tls) = option::<Option<RHash>>(ruby, options, "tls")? {
+        settings.tls = Some(merge(ruby, settings.tls.unwrap_or_default(), tls)?);
+    }
+    Ok(settings)
+}
+
+/// TLS options win over the URL's parameters.
+fn merge(ruby: &Ruby, mut tls: Tls, options: RHash) -> Result<Tls, Error> {
+    if let Some(path) = option::<Option<String>>(ruby, options, "ca_file")? {
+        tls.ca_file = Some(path.into());
+    }
+    let certificate: Option<String> = option(ruby, options, "cert_file")?;
+    let key: Option<String> = option(ruby, options, "key_file")?;
+    if let Some((certificate, key)) = certificate.zip(key) {
+        tls.identity = Some((certificate.into(), key.into()));
+    }
+    if let Some(name) = option(ruby, options, "server_name")? {
+        tls.server_name = Some(name);
+    }
+    tls.unverified = option(ruby, options, "unverified")?;
+    Ok(tls)
+}
+
+fn operation(ruby: &Ruby, name: &str, options: RHash) -> Result<Operation, Error> {
+    Ok(match name {
+        "declare_exchange" => Operation::DeclareExchange(declaration(ruby, options)?),
+        "declare_queue" => Operation::DeclareQueue(declaration(ruby, options)?),
+        "bind" => Operation::Bind {
+            queue: option(ruby, options, "queue")?,
+            exchange: option(ruby, options, "exchange")?,
+            routing_key: option(ruby, options, "routing_key")?,
+        },
+        "count" => Operation::Count(option(ruby, options, "name")?),
+        "queue_exists" => Operation::QueueExists(option(ruby, options, "name")?),
+        "delete_queue" => Operation::DeleteQueue(option(ruby, options, "name")?),
+        other => return Err(Error::new(ruby.exception_arg_error(), format!("there is no operation {other}"))),
+    })
+}
+
+fn declaration(ruby: &Ruby, options: RHash) -> Result<Declaration, Error> {
+    let arguments = header_hash(ruby, option(ruby, options, "arguments")?).map_err(|failure| match failure {
+        Failure::Raised(error) => error,
+        Failure::Refused(refusal) => raise(ruby, &refusal),
+    })?;
+    Ok(Declaration {
+        name: option(ruby, options, "name")?,
+        kind: option(ruby, options, "kind")?,
+        durable: option(ruby, options, "durable")?,
+        auto_delete: option(ruby, options, "auto_delete")?,
+        exclusive: option(ruby, options, "exclusive")?,
+        arguments,
+    })
+}
+
+pub(crate) fn init(ruby: &Ruby, native: RModule) -> Result<(), Error> {
+    let class = native.define_class("Client", ruby.class_object())?;
+    class.define_singleton_method("new", function!(Client::new, 2))?;
+    class.define_method("connect", method!(Client::connect, 0))?;
+    class.define_method("open?", method!(Client::is_open, 0))?;
+    class.define_method("blocked_reason", method!(Client::blocked_reason, 0))?;
+    class.define_method("submit", method!(Client::submit, 2))?;
+    class.define_method("perform", method!(Client::perform, 2))?;
+    class.define_method("pull", method!(Client::pull, 1))?;
+    class.define_method("settle", method!(Client::settle, 4))?;
+    class.define_method("close", method!(Client::close, 1))?;
+    Ok(())
+}

@@ -1,0 +1,23 @@
+//! The Ruby binding of `acemq_core`: convert, wait, raise. It takes no decision about brokers, rows or retries.
+//!
+//! `AceMQ::Native` is private to this gem; its methods take no optional arguments, so that a forgotten one fails
+//! in the first test that calls it. See `ext/README.md` for threads, the GVL, forks and panics.
+
+mod client;
+mod codec;
+mod convert;
+mod errors;
+mod gvl;
+mod ticket;
+mod window;
+
+use magnus::{Error, Module, Ruby};
+
+#[magnus::init]
+fn init(ruby: &Ruby) -> Result<(), Error> {
+    let native = ruby.define_module("AceMQ")?.define_module("Native")?;
+    codec::init(ruby, native)?;
+    ticket::init(ruby, native)?;
+    client::init(ruby, native)?;
+    window::init(ruby, native)
+}
