@@ -18,3 +18,5 @@ end
 require_relative "patterns/outbox_record"
 require_relative "patterns/record"
 require_relative "patterns/idempotent_handler"
+require_relative "patterns/outbox_relay"
+require_relative "patterns/in_memory_outbox_store"

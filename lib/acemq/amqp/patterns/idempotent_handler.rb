@@ -1,5 +1,7 @@
 # frozen_string_literal: true
 
+require_relative "claim"
+
 module AceMQ
   module AMQP
     module Patterns
@@ -7,10 +9,7 @@ module AceMQ
       #
       # @api private
       class IdempotentHandler
-        CLAIMED = :claimed
-        DUPLICATE = :duplicate
-        IN_PROGRESS = :in_progress
-        ANSWERS = [CLAIMED, DUPLICATE, IN_PROGRESS].freeze
+        ANSWERS = [Claim::CLAIMED, Claim::DUPLICATE, Claim::IN_PROGRESS].freeze
 
         NO_KEY = "the message's idempotency key is empty, and what cannot be told apart cannot be handled once"
         ONLY_FIRST_TIME = "%<store>s answers first_time? but not claim: it cannot tell work in progress from work " \
@@ -66,8 +65,8 @@ module AceMQ
         # @return [Ack, nil] nil when this delivery holds the claim
         def refusal(key)
           case ask(key)
-          when CLAIMED then nil
-          when DUPLICATE then Ack.accept
+          when Claim::CLAIMED then nil
+          when Claim::DUPLICATE then Ack.accept
           else @come_back
           end
         rescue StandardError => e
@@ -76,7 +75,7 @@ module AceMQ
         end
 
         def ask(key)
-          return @store.first_time?(key) ? CLAIMED : DUPLICATE unless @store.respond_to?(:claim)
+          return @store.first_time?(key) ? Claim::CLAIMED : Claim::DUPLICATE unless @store.respond_to?(:claim)
 
           answer = @store.claim(key)
           return answer if ANSWERS.include?(answer)

@@ -11,9 +11,6 @@ module AceMQ
       # @api private
       module RecordClock
         STEP = Rational(1, 1_000_000)
-        # A clock that was set back by more than this is believed: otherwise one wrong reading would
-        # put a date of the future on every record until then.
-        TOLERATED_STEP_BACK = 60
 
         @last = Time.at(0)
         @lock = Mutex.new
@@ -21,12 +18,7 @@ module AceMQ
         # @param now [Time] the system's idea of the time
         # @return [Time] UTC, in whole microseconds: what the databases keep
         def self.tick(now = Time.now)
-          @lock.synchronize do
-            now = now.floor(6)
-            behind = @last - now
-            now = @last + STEP if behind >= 0 && behind < TOLERATED_STEP_BACK
-            @last = now
-          end.getutc
+          @lock.synchronize { @last = [now.floor(6), @last + STEP].max }.getutc
         end
       end
 
@@ -46,7 +38,6 @@ module AceMQ
         # @raise [EncodeError] when the codec cannot encode the payload
         # @example in the transaction that does the work
         #   outbox.add(AceMQ::AMQP::Patterns.record(connection, order.as_json, to: "order.placed", exchange: "shop"))
-        # rubocop:disable Metrics/ParameterLists -- the family's signature
         def record(connection, payload, to:, exchange: "", envelope: nil, codec: nil, **fields)
           codec ||= connection.codec
           envelope = envelope_for(connection, envelope, fields)
@@ -54,7 +45,6 @@ module AceMQ
                            body: codec.encode(payload), content_type: codec.content_type,
                            headers: envelope.to_headers(to.to_s), created_at: RecordClock.tick)
         end
-        # rubocop:enable Metrics/ParameterLists
 
         private
 

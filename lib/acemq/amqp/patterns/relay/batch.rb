@@ -1,0 +1,98 @@
+# frozen_string_literal: true
+
+require_relative "clock"
+require_relative "lanes"
+require_relative "outcomes"
+
+module AceMQ
+  module AMQP
+    module Patterns
+      module Relay
+        # Publishes the rows of one claim, for as long as that makes sense.
+        class Batch
+          # Seconds beyond every deadline of its own after which a batch is ended from here.
+          GRACE = 5.0
+
+          # @param rows [ClaimingStore::Rows, PendingStore::Rows]
+          # @param outcomes [Outcomes] told of each record
+          # @param result [Result] told of what fails as a whole
+          # @param link [Link]
+          # @param options [Options]
+          # @param shutdown [Shutdown]
+          # @param states [States]
+          # @param explicit [Boolean] somebody waits for it
+          def initialize(rows, outcomes, result, link:, options:, shutdown:, states:, explicit:)
+            @rows = rows
+            @outcomes = outcomes
+            @result = result
+            @link = link
+            @options = options
+            @shutdown = shutdown
+            @states = states
+            @explicit = explicit
+            @publishing = link.publishing(options, shutdown)
+            @lanes = Lanes.new(options.ordering, options.on_retire)
+          end
+
+          def publish
+            @rows.records.each_slice(@publishing.at_once) do |records|
+              @rows.renew_if_due
+              break if over?
+
+              sendable = records.reject { |record| @lanes.shut?(record) }
+              break unless sendable.empty? || send_together(sendable)
+            end
+          end
+
+          private
+
+          def over?
+            @shutdown.requested? || @outcomes.connection_failed? || @lanes.all_shut? || !@rows.ours?
+          end
+
+          # @return [Boolean] whether to go on
+          def send_together(records)
+            send_by = @rows.send_by
+            @waiting_since = Clock.now
+            @patience = send_by + @options.confirm_timeout + GRACE
+            sent = @result.attempt(:connection) do
+              @publishing.publish(records, @outcomes, send_by: send_by) { between_slices }
+              true
+            end
+            shut_lanes(records)
+            sent && @result.attempt(:store) { @rows.sent(records, @outcomes) }
+          end
+
+          def shut_lanes(records)
+            records.each do |record|
+              outcome = @outcomes.of(record)
+              next if outcome == Outcomes::CONFIRMED
+
+              outcome.is_a?(Failure) ? @lanes.note(record, outcome) : @lanes.shut(record)
+            end
+          end
+
+          def between_slices
+            @rows.renew_if_due
+            reason = @link.blocked_reason
+            @states.enter(reason ? :blocked : :publishing, reason)
+            :cancel if out_of_patience?(reason)
+          end
+
+          # The background thread sits an alarm out, because a new connection would only send the same message once
+          # more. Whoever called sweep is not kept waiting for longer than for a confirm.
+          def out_of_patience?(blocked)
+            return waited > @options.confirm_timeout if blocked && @explicit
+
+            @waiting_since = Clock.now if blocked
+            waited > @patience
+          end
+
+          def waited
+            Clock.now - @waiting_since
+          end
+        end
+      end
+    end
+  end
+end

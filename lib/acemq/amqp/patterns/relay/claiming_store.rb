@@ -1,0 +1,124 @@
+# frozen_string_literal: true
+
+require_relative "clock"
+require_relative "verdicts"
+
+module AceMQ
+  module AMQP
+    module Patterns
+      module Relay
+        # A store that leases rows under a claim, and can renew, charge, hold and release them.
+        class ClaimingStore
+          # @param store [#claim]
+          # @param options [Options]
+          def initialize(store, options)
+            @store = store
+            @options = options
+            @verdicts = Verdicts.new(options.ordering, options.on_retire)
+            @kept = []
+          end
+
+          # Tells the store what it would not hear last time. Done before anything is claimed: a confirmed row that is
+          # not marked would be published again.
+          #
+          # @return [Array<Failure>] what was retired by it
+          def settle_kept
+            retired = []
+            until @kept.empty?
+              retired.concat(tell(*@kept.first))
+              @kept.shift
+            end
+            retired
+          end
+
+          # @param explicit [Boolean] an order: backoff does not count
+          # @return [Rows]
+          def take(explicit:)
+            asked_at = Clock.now
+            claim = @store.claim(@options.batch, ordering: @options.ordering, ignore_backoff: explicit)
+            Rows.new(self, claim, asked_at)
+          end
+
+          # @param claim [#settle]
+          # @param outcomes [Outcomes]
+          # @return [Array<Failure>] what was retired
+          def settle(claim, outcomes)
+            told = nil
+            told = tell(claim, outcomes)
+          ensure
+            @kept << [claim, outcomes] unless told
+          end
+
+          private
+
+          def tell(claim, outcomes)
+            settlement = claim.settle(**@verdicts.lists(outcomes).to_h)
+            gone = settlement.retired
+            return [] if gone.empty?
+
+            outcomes.failures.select { |failure| gone.include?(failure.record.id) }
+          end
+
+          # Rows under one claim.
+          class Rows
+            # The part of a lease that is left unused, for the last message to reach the broker within it.
+            MARGIN = 0.1
+
+            # @return [Array<OutboxRecord>]
+            attr_reader :records
+
+            # @param asked_at [Float] on {Clock}, before the database was: the lease began then or later
+            def initialize(store, claim, asked_at)
+              @store = store
+              @claim = claim
+              @records = claim.records
+              leased_at(asked_at)
+            end
+
+            # Called between slices of waiting. A renewal that fails is tried again; the lease's end is the backstop.
+            def renew_if_due
+              now = Clock.now
+              return if now < @renew_at
+
+              @renew_at = now + (@claim.lease / 6.0)
+              if @claim.renew == records.size
+                leased_at(now)
+              else
+                @lost = true
+              end
+            rescue StandardError
+              nil
+            end
+
+            # @return [Float] seconds in which the rows are certainly still this claim's
+            def send_by
+              @lost ? 0.0 : [@until - Clock.now, 0.0].max
+            end
+
+            # @return [Boolean] whether more of them may be sent
+            def ours?
+              send_by.positive?
+            end
+
+            # Marks wait for the end of the batch: one statement instead of one a row.
+            def sent(_records, _outcomes)
+              true
+            end
+
+            # @return [Array<Failure>] what was retired
+            def settle(outcomes)
+              @store.settle(@claim, outcomes)
+            end
+
+            private
+
+            def leased_at(time)
+              @renew_at = time + (@claim.lease / 3.0)
+              @until = time + (@claim.lease * (1 - MARGIN))
+            end
+          end
+        end
+      end
+    end
+  end
+end

@@ -1,0 +1,58 @@
+# frozen_string_literal: true
+
+require_relative "blame"
+require_relative "outcomes"
+require_relative "wire"
+
+module AceMQ
+  module AMQP
+    module Patterns
+      module Relay
+        # Publishing over any object with the family's `publish`, one record at a time: it returns when the
+        # message is confirmed and raises when it is not.
+        class PlainPublishing
+          # @param transport [#publish]
+          # @param options [Options]
+          def initialize(transport, options)
+            @transport = transport
+            @wire = Wire.new(options.mandatory)
+            @keywords = keywords(transport.method(:publish).parameters)
+          end
+
+          # @return [Integer] how many records are handed over together
+          def at_once
+            1
+          end
+
+          # @param records [Array<OutboxRecord>]
+          # @param outcomes [Outcomes] told of each record
+          def publish(records, outcomes, **)
+            records.each { |record| outcomes.note(record, publish_one(record)) }
+          end
+
+          private
+
+          def publish_one(record)
+            @transport.publish(**accepted(@wire.plain_message(record)))
+            Outcomes::CONFIRMED
+          rescue StandardError => e
+            Blame.of(e, record, @transport)
+          end
+
+          # An application's fake may know only some of the keywords.
+          def accepted(message)
+            @keywords ? message.slice(*@keywords) : message
+          end
+
+          # @return [Array<Symbol>, nil] nil when it takes them all
+          def keywords(parameters)
+            return if parameters.any? { |kind, _| kind == :keyrest }
+
+            named = parameters.filter_map { |kind, name| name if %i[key keyreq].include?(kind) }
+            named unless named.empty?
+          end
+        end
+      end
+    end
+  end
+end

@@ -1,0 +1,95 @@
+# frozen_string_literal: true
+
+require_relative "batch"
+require_relative "result"
+
+module AceMQ
+  module AMQP
+    module Patterns
+      module Relay
+        # One turn of the relay: what is owed to the store, the way to the broker, a claim, a batch.
+        class Round
+          BLOCKED = "the broker has blocked publishing (%s): nothing was claimed"
+
+          # @param link [Link]
+          # @param store [ClaimingStore, PendingStore]
+          # @param options [Options]
+          # @param states [States]
+          # @param shutdown [Shutdown]
+          # @param explicit [Boolean] a sweep that somebody called
+          def initialize(link:, store:, options:, states:, shutdown:, explicit:)
+            @link = link
+            @store = store
+            @options = options
+            @states = states
+            @shutdown = shutdown
+            @explicit = explicit
+            @result = Result.new
+          end
+
+          # @return [Result]
+          def call
+            publish if settled_up? && reachable?
+            @states.enter(*state)
+            @result
+          end
+
+          private
+
+          def settled_up?
+            retired = @result.attempt(:store) { @store.settle_kept }
+            @result.retired.concat(retired) if retired
+          end
+
+          def reachable?
+            connected = @result.attempt(:connection) { connect } or return false
+            reason = @link.blocked_reason
+            @result.add_failure(:connection, PublishingPausedError.new(format(BLOCKED, reason))) if reason
+            @result.reached! if connected == :connected
+            reason.nil? && connected != :stopping
+          end
+
+          # The thread's own dial ends when the relay is to stop; a sweep's is its caller's business.
+          def connect
+            return dial if @explicit
+
+            @shutdown.while_wanted { dial } || :stopping
+          end
+
+          def dial
+            @link.connect ? :connected : :unknown
+          end
+
+          def publish
+            rows = @result.attempt(:store) { @store.take(explicit: @explicit) }
+            return if rows.nil? || rows.records.empty?
+
+            @states.enter(:publishing)
+            outcomes = Outcomes.new(rows.records)
+            publish_and_settle(rows, outcomes)
+          end
+
+          # Settles even when the publishing was interrupted: by a timeout, say, or the death of the thread.
+          def publish_and_settle(rows, outcomes)
+            Batch.new(rows, outcomes, @result, link: @link, options: @options, shutdown: @shutdown, states: @states,
+                                               explicit: @explicit).publish
+          ensure
+            @result.learn(outcomes)
+            retired = @result.attempt(:store) { rows.settle(outcomes) }
+            @result.retired.concat(retired) if retired
+          end
+
+          def state
+            store = @result.failed(:store)
+            return [:down, "database: #{store.reason}"] if store
+
+            failure = @result.failed(:connection)
+            return :idle unless failure
+
+            [failure.error.is_a?(PublishingPausedError) ? :blocked : :down, failure.reason]
+          end
+        end
+      end
+    end
+  end
+end
