@@ -17,7 +17,8 @@ def quote(path)
 end
 
 def find_cargo
-  ENV["CARGO"] || find_executable("cargo") || [File.expand_path("~/.cargo/bin/cargo")].find { |path| File.executable?(path) }
+  ENV["CARGO"] || find_executable("cargo") ||
+    [File.expand_path("~/.cargo/bin/cargo")].find { |path| File.executable?(path) }
 end
 
 # The places where the `clang-sys` crate looks.
@@ -60,9 +61,14 @@ soext      = RbConfig::CONFIG["SOEXT"]
 library    = "#{"lib" unless soext == "dll"}acemq_native.#{soext}"
 built      = File.join(File.expand_path(target_dir), profile == "dev" ? "debug" : profile, library)
 
-# RUBY tells the `rb-sys` crate which Ruby to build for; left alone it takes the first one in PATH.
+# RUBY tells the `rb-sys` crate which Ruby to build for; left alone it takes the first one in PATH. A checkout where that
+# is the right one is left alone: a changing RUBY makes cargo build again what `cargo clippy` has just built.
+ruby_in_path = find_executable("ruby")
+right_one    = ruby_in_path && File.realpath(ruby_in_path) == File.realpath(Gem.ruby)
+export_ruby  = "export RUBY := #{Gem.ruby.gsub("$", "$$")}" if installing || !right_one
+
 File.write("Makefile", configuration(__dir__).join << <<~MAKE)
-  export RUBY := #{Gem.ruby.gsub("$", "$$")}
+  #{export_ruby}
   target_prefix = /acemq_native
   DLLIB = acemq_native.#{RbConfig::CONFIG["DLEXT"]}
   RUBYARCHDIR = $(sitearchdir)$(target_prefix)
