@@ -1,5 +1,7 @@
 # frozen_string_literal: true
 
+require_relative "../codec"
+require_relative "../composed"
 require_relative "outbox_record"
 
 module AceMQ
@@ -39,22 +41,11 @@ module AceMQ
         # @example in the transaction that does the work
         #   outbox.add(AceMQ::AMQP::Patterns.record(connection, order.as_json, to: "order.placed", exchange: "shop"))
         def record(connection, payload, to:, exchange: "", envelope: nil, codec: nil, **fields)
-          codec ||= connection.codec
-          envelope = envelope_for(connection, envelope, fields)
-          OutboxRecord.new(id: envelope.id, exchange: exchange.to_s, routing_key: to.to_s,
-                           body: codec.encode(payload), content_type: codec.content_type,
-                           headers: envelope.to_headers(to.to_s), created_at: RecordClock.tick)
-        end
-
-        private
-
-        def envelope_for(connection, envelope, fields)
-          return Envelope.new(origin: connection.origin, **fields) if envelope.nil?
-          unless fields.empty?
-            raise ArgumentError, "give either envelope: or its fields (#{fields.keys.join(", ")}), not both"
-          end
-
-          envelope.origin.empty? ? envelope.with(origin: connection.origin) : envelope
+          made = Composed.of(payload, to: to, exchange: exchange, codec: codec ? Codec.check!(codec) : connection.codec,
+                                      origin: connection.origin, envelope: envelope, fields: fields)
+          OutboxRecord.new(id: made.envelope.id, exchange: made.exchange, routing_key: made.routing_key,
+                           body: made.body, content_type: made.content_type, headers: made.headers,
+                           created_at: RecordClock.tick)
         end
       end
     end

@@ -1,5 +1,6 @@
 # frozen_string_literal: true
 
+require_relative "../../accepted_keywords"
 require_relative "blame"
 require_relative "outcomes"
 require_relative "wire"
@@ -9,14 +10,13 @@ module AceMQ
     module Patterns
       module Relay
         # Publishing over any object with the family's `publish`, one record at a time: it returns when the
-        # message is confirmed and raises when it is not.
+        # message is confirmed and raises when it is not. It is sent only the keywords that it takes.
         class PlainPublishing
           # @param transport [#publish]
           # @param options [Options]
           def initialize(transport, options)
             @transport = transport
             @wire = Wire.new(options.mandatory)
-            @keywords = keywords(transport.method(:publish).parameters)
           end
 
           # @return [Integer] how many records are handed over together
@@ -33,23 +33,10 @@ module AceMQ
           private
 
           def publish_one(record)
-            @transport.publish(**accepted(@wire.plain_message(record)))
+            AcceptedKeywords.call(@transport, :publish, **@wire.plain_message(record))
             Outcomes::CONFIRMED
           rescue StandardError => e
             Blame.of(e, record, @transport)
-          end
-
-          # An application's fake may know only some of the keywords.
-          def accepted(message)
-            @keywords ? message.slice(*@keywords) : message
-          end
-
-          # @return [Array<Symbol>, nil] nil when it takes them all
-          def keywords(parameters)
-            return if parameters.any? { |kind, _| kind == :keyrest }
-
-            named = parameters.filter_map { |kind, name| name if %i[key keyreq].include?(kind) }
-            named unless named.empty?
           end
         end
       end
