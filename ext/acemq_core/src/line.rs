@@ -3,7 +3,7 @@
 use crate::address::{Address, Host};
 use crate::error::{Error, Kind, Result};
 use crate::link::Link;
-use crate::tls::Tls;
+use crate::tls::{Pem, Tls};
 use parking_lot::Mutex;
 use rustls::ClientConfig;
 use std::fmt;
@@ -33,8 +33,8 @@ impl Settings {
     /// What the URL says, over the defaults of this crate.
     pub fn of(address: Address) -> Self {
         let tls = address.tls.then(|| Tls {
-            ca_file: address.ca_file,
-            identity: address.cert_file.zip(address.key_file),
+            authority: address.ca_file.map(Pem::File),
+            identity: address.cert_file.zip(address.key_file).map(|(certificate, key)| (Pem::File(certificate), Pem::File(key))),
             server_name: address.server_name,
             unverified: false,
         });

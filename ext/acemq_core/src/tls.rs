@@ -7,16 +7,64 @@ use rustls::crypto::{CryptoProvider, ring};
 use rustls::pki_types::pem::PemObject;
 use rustls::pki_types::{CertificateDer, PrivateKeyDer, ServerName, UnixTime};
 use rustls::{ClientConfig, DigitallySignedStruct, RootCertStore, SignatureScheme};
-use std::path::{Path, PathBuf};
+use std::fmt;
+use std::path::PathBuf;
 use std::sync::Arc;
+
+/// Where PEM text comes from.
+#[derive(Clone)]
+pub enum Pem {
+    File(PathBuf),
+    Text(String),
+}
+
+/// Without the text, which may be a key.
+impl fmt::Debug for Pem {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.write_str(&self.name())
+    }
+}
+
+impl Pem {
+    fn name(&self) -> String {
+        match self {
+            Self::File(path) => path.display().to_string(),
+            Self::Text(_) => "given as text".into(),
+        }
+    }
+
+    fn certificates(&self, what: &str) -> Result<Vec<CertificateDer<'static>>> {
+        let found: std::result::Result<Vec<_>, _> = match self {
+            Self::File(path) => CertificateDer::pem_file_iter(path).and_then(Iterator::collect),
+            Self::Text(text) => CertificateDer::pem_slice_iter(text.as_bytes()).collect(),
+        };
+        match found {
+            Ok(found) if !found.is_empty() => Ok(found),
+            Ok(_) => Err(self.unusable(what, "it holds no PEM certificate")),
+            Err(e) => Err(self.unusable(what, &e.to_string())),
+        }
+    }
+
+    fn private_key(&self) -> Result<PrivateKeyDer<'static>> {
+        match self {
+            Self::File(path) => PrivateKeyDer::from_pem_file(path),
+            Self::Text(text) => PrivateKeyDer::from_pem_slice(text.as_bytes()),
+        }
+        .map_err(|e| self.unusable("client's key", &format!("{e} (an encrypted key must be decrypted first)")))
+    }
+
+    fn unusable(&self, what: &str, why: &str) -> Error {
+        Error::config(format!("the {what} ({}) cannot be used: {why}", self.name()))
+    }
+}
 
 /// How a dial is secured.
 #[derive(Clone, Debug, Default)]
 pub struct Tls {
     /// Only certificates of this authority are trusted; without it, those of the system.
-    pub ca_file: Option<PathBuf>,
+    pub authority: Option<Pem>,
     /// Our own certificate and its key, where the broker asks for one.
-    pub identity: Option<(PathBuf, PathBuf)>,
+    pub identity: Option<(Pem, Pem)>,
     /// The name the certificate must carry, where it is not the host's.
     pub server_name: Option<String>,
     /// Accept whatever certificate the broker shows.
@@ -42,12 +90,9 @@ impl Tls {
         let config = match &self.identity {
             None => builder.with_no_client_auth(),
             Some((certificate, key)) => {
-                builder.with_client_auth_cert(certificates(certificate)?, private_key(key)?).map_err(|e| {
-                    Error::config(format!(
-                        "the client certificate {} and the key {} do not go together: {e}",
-                        certificate.display(),
-                        key.display()
-                    ))
+                let chain = certificate.certificates("client's certificate")?;
+                builder.with_client_auth_cert(chain, key.private_key()?).map_err(|e| {
+                    Error::config(format!("the client's certificate and key do not go together: {e}"))
                 })?
             }
         };
@@ -56,10 +101,10 @@ impl Tls {
 
     fn roots(&self) -> Result<RootCertStore> {
         let mut roots = RootCertStore::empty();
-        match &self.ca_file {
-            Some(path) => {
-                for certificate in certificates(path)? {
-                    roots.add(certificate).map_err(|e| unreadable("certificate authority", path, &e.to_string()))?;
+        match &self.authority {
+            Some(pem) => {
+                for certificate in pem.certificates("certificate authority")? {
+                    roots.add(certificate).map_err(|e| pem.unusable("certificate authority", &e.to_string()))?;
                 }
             }
             None => {
@@ -74,25 +119,6 @@ impl Tls {
         }
         Ok(roots)
     }
-}
-
-fn certificates(path: &Path) -> Result<Vec<CertificateDer<'static>>> {
-    let found: Vec<_> = CertificateDer::pem_file_iter(path)
-        .and_then(Iterator::collect)
-        .map_err(|e| unreadable("certificate file", path, &e.to_string()))?;
-    if found.is_empty() {
-        return Err(unreadable("certificate file", path, "it holds no PEM certificate"));
-    }
-    Ok(found)
-}
-
-fn private_key(path: &Path) -> Result<PrivateKeyDer<'static>> {
-    PrivateKeyDer::from_pem_file(path)
-        .map_err(|e| unreadable("key file", path, &format!("{e} (an encrypted key must be decrypted first)")))
-}
-
-fn unreadable(what: &str, path: &Path, why: &str) -> Error {
-    Error::config(format!("the {what} {} cannot be used: {why}", path.display()))
 }
 
 /// Verifies nothing but that the peer holds the key of the certificate it shows.

@@ -10,7 +10,7 @@ use acemq_core::batch::Pace;
 use acemq_core::inbox::Inbox;
 use acemq_core::line::{Line, Settings};
 use acemq_core::publisher::Publisher;
-use acemq_core::tls::Tls;
+use acemq_core::tls::{Pem, Tls};
 use acemq_core::topology::{self, Answer, Declaration, Operation};
 use acemq_core::{Error as CoreError, runtime};
 use magnus::{
@@ -209,18 +209,15 @@ fn settings(ruby: &Ruby, url: &str, options: RHash) -> Result<Settings, Error> {
     Ok(settings)
 }
 
-/// TLS options win over the URL's parameters.
+/// What the options say wins over the URL's parameters.
 fn merge(ruby: &Ruby, mut tls: Tls, options: RHash) -> Result<Tls, Error> {
-    if let Some(path) = option::<Option<String>>(ruby, options, "ca_file")? {
-        tls.ca_file = Some(path.into());
+    if let Some(text) = option::<Option<String>>(ruby, options, "authority")? {
+        tls.authority = Some(Pem::Text(text));
     }
-    let certificate: Option<String> = option(ruby, options, "cert_file")?;
-    let key: Option<String> = option(ruby, options, "key_file")?;
+    let certificate: Option<String> = option(ruby, options, "certificate")?;
+    let key: Option<String> = option(ruby, options, "key")?;
     if let Some((certificate, key)) = certificate.zip(key) {
-        tls.identity = Some((certificate.into(), key.into()));
-    }
-    if let Some(name) = option(ruby, options, "server_name")? {
-        tls.server_name = Some(name);
+        tls.identity = Some((Pem::Text(certificate), Pem::Text(key)));
     }
     tls.unverified = option(ruby, options, "unverified")?;
     Ok(tls)

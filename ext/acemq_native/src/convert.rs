@@ -175,7 +175,22 @@ fn header(ruby: &Ruby, name: &str, value: Value, depth: usize) -> Result<Header,
             Err(_) => refused(format!("the header {name:?} is a time before 1970")),
         };
     }
-    refused(format!("the header {name:?} is a {}, which the wire cannot carry; make it a String first", class_of(value)))
+    match class_of(value).as_str() {
+        "BigDecimal" => decimal(name, value),
+        "DateTime" => header(ruby, name, value.funcall("to_time", ())?, depth),
+        other => refused(format!("the header {name:?} is a {other}, which the wire cannot carry; make it a String first")),
+    }
+}
+
+/// AMQP's decimal: an unsigned 32-bit number and how many of its digits stand behind the point.
+fn decimal(name: &str, value: Value) -> Result<Header, Failure> {
+    let text: String = value.funcall("to_s", ("F",))?;
+    let (whole, fraction) = text.split_once('.').unwrap_or((&text, ""));
+    let fraction = fraction.trim_end_matches('0');
+    match (format!("{whole}{fraction}").parse(), u8::try_from(fraction.len())) {
+        (Ok(mantissa), Ok(scale)) => Ok(Header::Decimal(scale, mantissa)),
+        _ => refused(format!("the header {name:?} is {text}; AMQP's decimal has no sign and its digits end at 4294967295")),
+    }
 }
 
 /// A letter as `[body, content_type, routing_key, exchange, message_id, headers, redelivered, reply_to, tag, generation]`.
@@ -210,7 +225,7 @@ fn ruby_header(ruby: &Ruby, value: Header) -> Result<Value, Error> {
         Header::Float(f) => f.into_value_with(ruby),
         Header::Decimal(scale, mantissa) => ruby
             .module_kernel()
-            .funcall("Rational", (mantissa, 10_u64.saturating_pow(scale.into())))?,
+            .funcall("BigDecimal", (format!("{mantissa}e-{scale}"),))?,
         Header::Time(seconds) => ruby.class_time().funcall("at", (seconds,))?,
         Header::Text(text) => match String::from_utf8(text) {
             Ok(text) => text.into_value_with(ruby),

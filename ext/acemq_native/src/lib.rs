@@ -15,6 +15,8 @@ use magnus::{Error, Module, Ruby};
 
 #[magnus::init]
 fn init(ruby: &Ruby) -> Result<(), Error> {
+    // The first thread fixes the stack size of all: `lib/acemq/native.rb` says why it matters now.
+    let _ = std::thread::spawn(|| ()).join();
     let native = ruby.define_module("AceMQ")?.define_module("Native")?;
     codec::init(ruby, native)?;
     ticket::init(ruby, native)?;
