@@ -1,6 +1,7 @@
 # frozen_string_literal: true
 
 require_relative "claim"
+require_relative "log"
 
 module AceMQ
   module AMQP
@@ -32,7 +33,7 @@ module AceMQ
 
           # Said when the wrapper is built, because nothing at run time shows that the window exists.
           def warn_about(store)
-            warn(format(ONLY_FIRST_TIME, store: store.class)) unless store.respond_to?(:claim)
+            Log.warn(format(ONLY_FIRST_TIME, store: store.class)) unless store.respond_to?(:claim)
           end
         end
 
@@ -100,8 +101,8 @@ module AceMQ
         def forget(key)
           @store.forget(key) if @store.respond_to?(:forget)
         rescue StandardError => e
-          warn "the idempotency claim on #{key.inspect} could not be given back and stands until it goes stale: " \
-               "#{e.message} (#{e.class})"
+          Log.error("the idempotency claim on #{key.inspect} could not be given back and stands until it goes stale: " \
+                    "#{e.message} (#{e.class})")
         end
       end
 

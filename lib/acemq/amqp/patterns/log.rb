@@ -1,0 +1,29 @@
+# frozen_string_literal: true
+
+module AceMQ
+  module AMQP
+    module Patterns
+      # What has nobody to be raised to: into Rails' log where there is one, else to standard error. Not `Kernel#warn`,
+      # which says nothing under `-W0`.
+      #
+      # @api private
+      module Log
+        class << self
+          def error(text)
+            logger ? logger.error(text) : $stderr.puts(text)
+          end
+
+          def warn(text)
+            logger ? logger.warn(text) : $stderr.puts(text)
+          end
+
+          private
+
+          def logger
+            ::Rails.logger if defined?(::Rails) && ::Rails.respond_to?(:logger)
+          end
+        end
+      end
+    end
+  end
+end
