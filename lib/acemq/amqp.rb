@@ -4,11 +4,7 @@
 # separate require, "acemq/amqp/patterns".
 require_relative "amqp/replaced_gems"
 require_relative "amqp/errors"
-begin
-  require_relative "native"
-rescue LoadError => e
-  warn e.message
-end
+require_relative "native"
 require_relative "amqp/short_string"
 require_relative "amqp/headers"
 require_relative "amqp/envelope"
@@ -25,10 +21,5 @@ require_relative "amqp/codecs"
 require_relative "amqp/credentials"
 require_relative "amqp/security"
 require_relative "amqp/queue_type"
+require_relative "amqp/transport"
 require_relative "amqp/connection"
-
-module AceMQ
-  module AMQP
-    autoload :Transport, File.expand_path("amqp/transport", __dir__)
-  end
-end

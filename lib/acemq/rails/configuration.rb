@@ -18,8 +18,8 @@ module AceMQ
         virtual_host: nil,
         # What the broker shows, and the origin of messages; nil is acemq@host.
         client_name: nil,
-        # Seconds for TCP, TLS and handshake together.
-        connect_timeout: 10,
+        # Seconds for TCP, TLS and handshake together; nil is what the URL says, or 10.
+        connect_timeout: nil,
         # Seconds, or :server for what the broker proposes.
         heartbeat: :server,
         # Messages that may be unconfirmed at a time; nil is the transport's own default.
@@ -89,8 +89,8 @@ module AceMQ
       # @raise [AceMQ::AMQP::ConfigurationError] for settings that cannot be right
       def build_connection
         AMQP::Connection.lazy(broker_url, **connection_options)
-      rescue ArgumentError => e
-        raise AMQP::ConfigurationError, "config.acemq: #{e.message}"
+      rescue ArgumentError, AMQP::ConfigurationError => e
+        raise AMQP::ConfigurationError, e.message.start_with?("config.acemq") ? e.message : "config.acemq: #{e.message}"
       end
 
       # @return [self]
@@ -144,7 +144,7 @@ module AceMQ
       def connection_options
         refuse_without_confirms
         { codec: chosen_codec, origin: client_name, client_name: client_name, credentials: credentials, security: tls,
-          connection_timeout: seconds(:connect_timeout), heartbeat: chosen_heartbeat,
+          connection_timeout: connect_timeout, heartbeat: chosen_heartbeat,
           max_outstanding_publishes: max_outstanding_publishes }
           .compact.merge(transport_options.to_h.transform_keys(&:to_sym))
       end
@@ -165,13 +165,6 @@ module AceMQ
       # A file can say "server" only as text.
       def chosen_heartbeat
         heartbeat.to_s == "server" ? :server : heartbeat
-      end
-
-      def seconds(name)
-        value = public_send(name)
-        return value if value.is_a?(Numeric) && value.positive?
-
-        raise AMQP::ConfigurationError, "config.acemq.#{name} must be seconds, more than 0, not #{value.inspect}"
       end
 
       def credentials

@@ -1,0 +1,97 @@
+# frozen_string_literal: true
+
+require "acemq/rails"
+
+RSpec.describe AceMQ::Rails::Configuration do
+  # What the settings make of a connection, without one.
+  def options(**settings)
+    given = nil
+    allow(AceMQ::AMQP::Connection).to receive(:lazy) { |url, **rest| given = { url: url, **rest } }
+    described_class.new(settings).build_connection
+    given
+  end
+
+  it "has a default for everything" do
+    expect(options).to match(url: "amqp://guest:guest@localhost:5672", codec: an_instance_of(AceMQ::AMQP::JSONCodec),
+                             heartbeat: :server)
+  end
+
+  it "hands its settings to the connection" do
+    given = options(url: "amqp://mq", client_name: "shop", connect_timeout: 3, heartbeat: 30, max_outstanding_publishes: 5,
+                    format: "bytes", transport_options: { "confirm_timeout" => 4, heartbeat: 60 })
+
+    expect(given).to include(url: "amqp://mq", client_name: "shop", origin: "shop", connection_timeout: 3, heartbeat: 60,
+                             max_outstanding_publishes: 5, confirm_timeout: 4,
+                             codec: an_instance_of(AceMQ::AMQP::BytesCodec))
+  end
+
+  it "takes names from files as they are written there" do
+    config = described_class.new("client-name" => "a", "connect_timeout" => 3)
+
+    expect(config).to have_attributes(client_name: "a", connect_timeout: 3)
+    expect(options(heartbeat: "server")[:heartbeat]).to eq(:server)
+  end
+
+  it "takes nil for not set" do
+    expect(described_class.new(url: nil).url).to eq(described_class::DEFAULTS[:url])
+  end
+
+  it "adds a file's settings beside those that are made" do
+    config = described_class.new(url: "amqp://ruby").add("url" => "amqp://file", "client_name" => "file")
+
+    expect(config).to have_attributes(url: "amqp://ruby", client_name: "file")
+  end
+
+  it "names a setting that does not exist, and those that do" do
+    message = /no consumer_pathz; its settings are url, /
+
+    expect { described_class.new("consumer_pathz" => 1) }.to raise_error(AceMQ::AMQP::ConfigurationError, message)
+    expect { described_class.new.consumer_pathz = 1 }.to raise_error(AceMQ::AMQP::ConfigurationError, message)
+    expect { described_class.new[:consumer_pathz] = 1 }.to raise_error(AceMQ::AMQP::ConfigurationError, message)
+  end
+
+  it "writes a literal virtual host into the URL" do
+    expect(options(url: "amqps://u:p@a,b:5671?heartbeat=5", virtual_host: "team/a b")[:url])
+      .to eq("amqps://u:p@a,b:5671/team%2Fa%20b?heartbeat=5")
+  end
+
+  it "takes a user or a token out of the URL's way" do
+    expect(options(username: "app", password: "p")[:credentials]).to have_attributes(username: "app", secret: "p")
+    expect(options(username: "app", password: "p", token: "t")[:credentials]).to have_attributes(token?: true, secret: "t")
+  end
+
+  {
+    "a user without a password" => [{ username: "app" }, /username and password together/],
+    "a URL that is none" => [{ url: 5 }, /url must be a String/],
+    "two virtual hosts" => [{ url: "amqp://u:hunter2@h/a", virtual_host: "b" }, /virtual host/],
+    "publishing without confirms" => [{ publisher_confirms: false }, /publisher_confirms/],
+    "a format that nobody knows" => [{ format: "cbor" }, /config\.acemq\.format.*json/],
+    "credentials in two places" => [
+      { token: "t", tls: AceMQ::AMQP::Security.verified(credentials: AceMQ::AMQP::Credentials.token("u")) }, /both in tls/
+    ]
+  }.each do |what, (settings, message)|
+    it "refuses #{what}" do
+      expect { options(**settings) }.to raise_error(AceMQ::AMQP::ConfigurationError, message) { |error|
+        expect(error.message).not_to include("hunter2")
+      }
+    end
+  end
+
+  it "says which of the connection's options cannot be right" do
+    {
+      { connect_timeout: 0 } => /connection_timeout must be seconds/, { heartbeat: 70_000 } => /heartbeat/,
+      { url: "http://h" } => %r{config\.acemq: .*amqps://}, { transport_options: { hearbeat: 1 } } => /unknown transport option hearbeat/,
+      { tls: AceMQ::AMQP::Security.verified } => /amqps/
+    }.each do |settings, message|
+      expect { described_class.new(settings).validate! }.to raise_error(AceMQ::AMQP::ConfigurationError, message)
+    end
+  end
+
+  it "shows no secret" do
+    config = described_class.new(url: "amqp://u:hunter2/@x@h/v", password: "hunter2", token: "hunter2", client_name: "shop")
+
+    expect(config.inspect).to include("shop", "@h/v")
+    expect([config.inspect, config.to_s].join).not_to include("hunter2")
+    expect { config.nothing }.to raise_error(NoMethodError) { |error| expect(error.message).not_to include("hunter2") }
+  end
+end
