@@ -1,0 +1,78 @@
+# frozen_string_literal: true
+
+require "active_record"
+require_relative "dialects"
+require_relative "table"
+
+module AceMQ
+  module AMQP
+    module Patterns
+      # The database behind a model: lends a connection for as long as a block runs and keeps none, so that a pool
+      # has no connection of ours while nothing is done.
+      #
+      # @api private
+      class Database
+        # Connection failures come as either; a statement that failed may have shown that the table has changed.
+        FAILURES = [::ActiveRecord::StatementInvalid, ::ActiveRecord::ConnectionNotEstablished].freeze
+
+        # @return [String] the table's name
+        attr_reader :name
+
+        # @param model [Class, nil] a model, or an abstract class that connects; ActiveRecord::Base when nil
+        # @param table [String, nil] the model's own when nil
+        # @param definition [Module] of the table: `NAME`, `COLUMNS`, `KEY`, `INSTALL`
+        def initialize(model, table, definition)
+          unless model.nil? || (model.respond_to?(:connection_pool) && model.respond_to?(:table_name))
+            raise ArgumentError, "model: must be an ActiveRecord class, not #{model.inspect}"
+          end
+
+          @model = model || ::ActiveRecord::Base
+          @definition = definition
+          @name = Table.name!(table || model&.table_name || definition::NAME)
+          @tables = {}.compare_by_identity
+          @lock = Mutex.new
+        end
+
+        # For what belongs to the caller's transaction.
+        #
+        # @yieldparam db [Dialects::Base]
+        # @yieldparam table [Table]
+        def join
+          pool = @model.connection_pool
+          pool.with_connection do |connection|
+            db = Dialects.for(connection)
+            yield db, table(pool, db)
+          rescue *FAILURES
+            @lock.synchronize { @tables.delete(pool) }
+            db.mend
+            raise
+          end
+        end
+
+        # For what is done on behalf of a relay, whichever role the surrounding request reads with.
+        #
+        # @yieldparam (see #join)
+        def write(&block)
+          return join(&block) if @model.current_role == writing_role && !@model.current_preventing_writes
+
+          ::ActiveRecord::Base.connected_to(role: writing_role) { join(&block) }
+        end
+
+        private
+
+        def table(pool, db)
+          @lock.synchronize { @tables[pool] } || read_table(pool, db)
+        end
+
+        def read_table(pool, db)
+          table = Table.read(db, @name, @definition)
+          @lock.synchronize { @tables[pool] = table }
+        end
+
+        def writing_role
+          ::ActiveRecord.respond_to?(:writing_role) ? ::ActiveRecord.writing_role : ::ActiveRecord::Base.writing_role
+        end
+      end
+    end
+  end
+end

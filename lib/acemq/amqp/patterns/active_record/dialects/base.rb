@@ -1,0 +1,149 @@
+# frozen_string_literal: true
+
+require_relative "../nominal_time"
+
+module AceMQ
+  module AMQP
+    module Patterns
+      module Dialects
+        # What the databases have in common.
+        #
+        # Values go in as quoted literals: string SQL with binds means something else on each adapter, and
+        # literals prepare nothing, which suits poolers. Reads go through `exec_query`, which no query cache answers.
+        #
+        # @api private
+        class Base
+          # As many ids as MariaDB looks up one by one; for longer lists it may scan, and lock, the whole table.
+          SLICE = 500
+
+          attr_reader :connection
+
+          def initialize(connection)
+            @connection = connection
+          end
+
+          # @return [Array<Array>]
+          def rows(sql, name)
+            connection.exec_query(sql, name).rows
+          end
+
+          # @return [Integer] rows changed
+          def change(sql, name)
+            connection.update(sql, name)
+          end
+
+          # Writes a row unless its key is there already, without harm to a surrounding transaction.
+          #
+          # @param values [Hash{String => String}] column to SQL
+          # @return [Boolean] whether it was written
+          def insert(table, key, values)
+            change("#{insert_into(table, values)} ON CONFLICT (#{key}) DO NOTHING", "AceMQ add") == 1
+          end
+
+          def insert_into(table, values)
+            "INSERT INTO #{table.quoted} (#{values.keys.join(", ")}) VALUES (#{values.values.join(", ")})"
+          end
+
+          def quote(value)
+            connection.quote(value)
+          end
+
+          def list(values)
+            values.map { |value| quote(value) }.join(", ")
+          end
+
+          # Sorted, so that two of these statements lock their rows in the same order.
+          #
+          # @yieldparam ids [Array<String>]
+          # @return [Integer] sum of what the block returns
+          def sliced(ids, &block)
+            ids.uniq.sort.each_slice(SLICE).sum(&block)
+          end
+
+          # A reconnection is the caller's to make while a transaction is open: what the transaction did is lost.
+          def mend
+            connection.verify! unless connection.transaction_open?
+          rescue StandardError
+            nil # the database is still away; the next use finds out again
+          end
+
+          # @return [String]
+          def database
+            connection.pool.db_config.database.to_s
+          end
+
+          # @return [String] SQL, true for this text and no other
+          def exactly(column, text)
+            "#{column} = #{quote(text)}"
+          end
+
+          # How to name a table in an UPDATE, DELETE or SELECT of known ids.
+          def by_key(table)
+            table.quoted
+          end
+
+          # The condition "not published", worded so that an index on it is not preferred to the ids beside it.
+          def unpublished
+            "published_at IS NULL"
+          end
+
+          # @return [Boolean] whether the column may take two different texts for equal, of which this is one
+          def lookalikes?(_column, _text)
+            false
+          end
+
+          # @return [Integer, nil] bytes, where statements are limited
+          def longest_statement
+            nil
+          end
+
+          # @return [String, nil] a character set that may not have all of Unicode
+          def charset(_column)
+            nil
+          end
+
+          def connection_charset
+            nil
+          end
+
+          # @return [String] SQL for the time in `seconds` from now
+          def ago(column, seconds)
+            from_now(column, -seconds)
+          end
+
+          # @return [String] SQL, true while the time in the column has not passed
+          def ahead(column)
+            "#{column.name} >= #{now(column)}"
+          end
+
+          # @return [String] SQL, true once the time in the column has passed
+          def passed(column)
+            "#{column.name} < #{now(column)}"
+          end
+
+          # @return [String] SQL, true when the time in the column is at least so long ago
+          def older(column, seconds)
+            "#{column.name} <= #{ago(column, seconds)}"
+          end
+
+          # The same for old rows, worded for an index on the column.
+          def long_past(column, seconds)
+            "#{column.name} < #{ago(column, seconds)}"
+          end
+
+          # @return [String] SQL that {#read_time} understands
+          def readable_time(column)
+            column.name
+          end
+
+          private
+
+          # What a column without a time zone is ahead of UTC, as ActiveRecord writes it.
+          def offset
+            NominalTime.offset
+          end
+        end
+      end
+    end
+  end
+end

@@ -1,0 +1,185 @@
+# frozen_string_literal: true
+
+require_relative "base"
+
+module AceMQ
+  module AMQP
+    module Patterns
+      module Dialects
+        # PostgreSQL 12 and later, in READ COMMITTED, its default.
+        #
+        # @api private
+        class PostgreSQL < Base
+          # Destinations looked at in one statement; a table with more is walked in several.
+          HEADS = 1_000
+
+          INDEX = %w[exchange_name routing_key created_at id].freeze
+
+          def product
+            "PostgreSQL"
+          end
+
+          # With statistics from a quiet moment, the plain condition reads every pending row through a partial
+          # index, however few ids stand beside it.
+          def unpublished
+            "COALESCE(published_at, 'infinity') = 'infinity'"
+          end
+
+          def byte_length(column)
+            "octet_length(#{column})"
+          end
+
+          # A database in another encoding than UTF-8 may lack any character beyond ASCII.
+          def connection_charset
+            connection.select_value("SHOW server_encoding") == "UTF8" ? nil : "ascii"
+          end
+
+          # The clock and not `now()`, which stands still inside a transaction, and specs run everything inside one.
+          def now(column)
+            return "clock_timestamp()" if zoned?(column)
+
+            "(clock_timestamp() AT TIME ZONE INTERVAL '#{offset} seconds')"
+          end
+
+          def from_now(column, seconds)
+            "#{now(column)} + INTERVAL '#{seconds.to_f.round(6)} seconds'"
+          end
+
+          def time(time, column)
+            return quote(NominalTime.format(time)) unless zoned?(column)
+
+            quote(time.getutc.strftime("%Y-%m-%d %H:%M:%S.%6N+00"))
+          end
+
+          def readable_time(column)
+            "(extract(epoch FROM #{column.name}) * 1000000)::bigint"
+          end
+
+          def read_time(microseconds, column)
+            return NominalTime.at(microseconds.to_i) unless zoned?(column)
+
+            Time.at(0, microseconds.to_i, :usec).utc
+          end
+
+          def destination_index?(index)
+            index.columns == INDEX && index.where.to_s.match?(/published_at IS NULL/i)
+          end
+
+          # @return [DestinationPage]
+          def destination_page(sql, after, size)
+            found = rows(sql.destination_index ? heads(sql, after, size) : backlog(sql, after, size), "AceMQ claim")
+            marks, found = found.partition { |id, *| id.nil? }
+            full = found.last[1, 2] if found.size >= size
+            DestinationPage.new(found, full || marks.first&.slice(1, 2))
+          end
+
+          # @return [Array<Array>] the rows that could be leased, as {OutboxRow.read} takes them, oldest first
+          def lease(sql, ids, token, seconds)
+            rows(<<~SQL, "AceMQ lease")
+              WITH mine AS MATERIALIZED (
+                SELECT id FROM #{sql.table.quoted} WHERE id IN (#{list(ids)}) AND #{sql.leasable} FOR UPDATE SKIP LOCKED),
+              leased AS (
+                UPDATE #{sql.table.quoted} t SET #{sql.lease(token, seconds)} FROM mine WHERE t.id = mine.id
+                RETURNING t.*)
+              SELECT #{sql.columns(sql.short_body)} FROM leased ORDER BY created_at, id
+            SQL
+          end
+
+          # @return [Float, nil] seconds
+          def oldest_age(sql)
+            age = "extract(epoch FROM #{now(sql.created_at)} - min(created_at))"
+            source = sql.destination_index ? "head" : "#{sql.table.quoted} WHERE #{sql.live}"
+            with = "WITH RECURSIVE #{head_rows(sql, nil)} " if sql.destination_index
+            rows("#{with}SELECT #{age} FROM #{source}", "AceMQ age").dig(0, 0)&.to_f
+          end
+
+          # @return [Integer]
+          def purge(table, condition, key:, order:, batch:)
+            change(<<~SQL, "AceMQ purge")
+              DELETE FROM #{table.quoted} WHERE #{key} IN (
+                SELECT #{key} FROM #{table.quoted} WHERE #{condition} ORDER BY #{order} LIMIT #{batch} FOR UPDATE SKIP LOCKED)
+            SQL
+          end
+
+          # A key that is there already costs no write: DO UPDATE would lock its row and cost a sync for every duplicate.
+          #
+          # @return [Symbol] {Claim} value
+          def claim(sql, key, owner)
+            state, stale = rows(<<~SQL, "AceMQ claim").first
+              WITH won AS (#{insert_into(sql.table, sql.claimed_row(key, owner))} ON CONFLICT (message_id) DO NOTHING RETURNING 1)
+              SELECT 'WON', 0 FROM won
+              UNION ALL SELECT state, CASE WHEN #{sql.stale} THEN 1 ELSE 0 END
+                FROM #{sql.table.quoted} WHERE #{sql.key_is(key)} AND NOT EXISTS (SELECT 1 FROM won)
+            SQL
+            return Claim::CLAIMED if state == "WON" || (stale == 1 && take_over(sql, key, owner))
+            return Claim::IN_PROGRESS if stale == 1
+
+            sql.answer([[state]])
+          end
+
+          private
+
+          def take_over(sql, key, owner)
+            change("UPDATE #{sql.table.quoted} SET #{sql.takeover(owner)} WHERE #{sql.key_is(key)} AND #{sql.stale}",
+                   "AceMQ claim") == 1
+          end
+
+          def zoned?(column)
+            column.sql_type.match?(/with time zone|timestamptz/i)
+          end
+
+          # From the first live row of each destination, which costs one look into the index, to its first held row.
+          # A row without an id says where to go on.
+          def heads(sql, after, size)
+            <<~SQL
+              WITH RECURSIVE #{head_rows(sql, after)},
+              pick AS MATERIALIZED (
+                SELECT r.id, o.exchange_name, o.routing_key, r.created_at
+                  FROM (SELECT * FROM head WHERE NOT held) o
+                 CROSS JOIN LATERAL (
+                   SELECT w.id, w.created_at FROM (
+                     SELECT p.id, p.created_at, bool_and(NOT p.held) OVER (ORDER BY p.created_at, p.id) AS open FROM (
+                       SELECT id, created_at, #{sql.held} AS held FROM #{sql.table.quoted}
+                        WHERE #{sql.live} AND exchange_name = o.exchange_name AND routing_key = o.routing_key
+                        ORDER BY created_at, id LIMIT #{size}) p) w
+                    WHERE w.open) r
+                 LIMIT #{size})
+              SELECT id, exchange_name, routing_key, 0, created_at FROM pick
+              UNION ALL SELECT NULL, exchange_name, routing_key, 1, NULL FROM head WHERE depth = #{HEADS}
+              ORDER BY exchange_name, routing_key, created_at, id
+            SQL
+          end
+
+          def head_rows(sql, after)
+            columns = "exchange_name, routing_key, created_at, id"
+            one = "FROM #{sql.table.quoted} WHERE #{sql.live} %s ORDER BY #{columns} LIMIT 1"
+            <<~SQL.strip
+              head AS (
+                (SELECT 1 AS depth, #{columns}, #{sql.held} AS held #{format(one, behind(after))})
+                UNION ALL
+                SELECT h.depth + 1, n.* FROM head h CROSS JOIN LATERAL (
+                  SELECT #{columns}, #{sql.held} AS held
+                  #{format(one, "AND (exchange_name, routing_key) > (h.exchange_name, h.routing_key)")}) n
+                 WHERE h.depth < #{HEADS})
+            SQL
+          end
+
+          # Without the index every look at a head would read the whole backlog; so it is read once.
+          def backlog(sql, after, size)
+            <<~SQL
+              SELECT id, exchange_name, routing_key, 0, created_at FROM (
+                SELECT id, exchange_name, routing_key, created_at, bool_and(NOT #{sql.held}) OVER (
+                         PARTITION BY exchange_name, routing_key ORDER BY created_at, id) AS open
+                  FROM #{sql.table.quoted} WHERE #{sql.live} #{behind(after)}) w
+               WHERE open ORDER BY exchange_name, routing_key, created_at, id LIMIT #{size}
+            SQL
+          end
+
+          def behind(destination)
+            "AND (exchange_name, routing_key) > (#{list(destination)})" if destination
+          end
+        end
+      end
+    end
+  end
+end

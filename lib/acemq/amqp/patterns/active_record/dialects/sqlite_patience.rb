@@ -1,0 +1,79 @@
+# frozen_string_literal: true
+
+module AceMQ
+  module AMQP
+    module Patterns
+      module Dialects
+        # Waits for a locked SQLite file in Ruby.
+        #
+        # Before ActiveRecord 8 the driver waits with Ruby's global lock in its hand: the whole process stands
+        # still, and with it the thread that could give the file free.
+        #
+        # @api private
+        class SQLitePatience
+          PAUSES = (0.001..0.025) # seconds
+          DEFAULT_TIMEOUT = 5_000 # milliseconds, where the database's configuration names none
+
+          # @param connection [ActiveRecord::ConnectionAdapters::SQLite3Adapter]
+          def initialize(connection)
+            @connection = connection
+            @configuration = connection.pool.db_config.configuration_hash
+          end
+
+          # Inside a transaction the statement is one of its own: it waits as that one is set up to.
+          #
+          # @return [Object] the block's result
+          def run(&block)
+            return yield if self.class.fair? || @connection.transaction_open?
+
+            without_waiting { again_while_busy(&block) }
+          end
+
+          # @return [Boolean] whether the driver itself waits without Ruby's global lock
+          def self.fair?
+            ::ActiveRecord::VERSION::MAJOR >= 8
+          end
+
+          private
+
+          def without_waiting
+            raw = @connection.raw_connection
+            raw.busy_timeout(0)
+            yield
+          ensure
+            restore(raw) if raw
+          end
+
+          def restore(raw)
+            retries = @configuration[:retries]
+            if retries
+              raw.busy_handler { |count| count <= retries.to_i }
+            else
+              raw.busy_timeout(@configuration[:timeout].to_i)
+            end
+          end
+
+          def again_while_busy
+            deadline = clock + ((@configuration[:timeout] || DEFAULT_TIMEOUT).to_i / 1000.0)
+            begin
+              yield
+            rescue ::ActiveRecord::StatementInvalid => e
+              raise unless busy?(e) && clock < deadline
+
+              sleep rand(PAUSES)
+              retry
+            end
+          end
+
+          def busy?(error)
+            error.cause.is_a?(::SQLite3::BusyException)
+          end
+
+          def clock
+            Process.clock_gettime(Process::CLOCK_MONOTONIC)
+          end
+        end
+      end
+    end
+  end
+end

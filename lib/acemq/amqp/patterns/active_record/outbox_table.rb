@@ -1,0 +1,89 @@
+# frozen_string_literal: true
+
+module AceMQ
+  module AMQP
+    module Patterns
+      # The table of the outbox, as all libraries of the family know it.
+      #
+      # @api private
+      module OutboxTable
+        NAME = "acemq_outbox"
+        KEY = "id"
+        COLUMNS = %w[id exchange_name routing_key body body_encoding content_type headers created_at published_at
+                     attempts last_error locked_by locked_until].freeze
+        INSTALL = "run `bin/rails generate acemq:install` and `bin/rails db:migrate`, or call " \
+                  "AceMQ::AMQP::Patterns::ActiveRecordOutboxStore.create_table(connection)"
+
+        # 16 MB; a text column without it holds 64 kB on MySQL. Other databases have no such limit.
+        LONGEST_BODY = 16_777_215
+
+        # An update that leaves indexed columns alone finds room on its own page.
+        FILLFACTOR = "WITH (fillfactor = 70)"
+
+        PENDING = "published_at IS NULL"
+        PUBLISHED = "published_at IS NOT NULL"
+
+        class << self
+          # @param connection [ActiveRecord::ConnectionAdapters::AbstractAdapter]
+          def create(connection, name)
+            dialect = Dialects.for(connection)
+            connection.create_table(name, id: :string, limit: 64, **options(dialect)) { |t| columns(t) }
+            add_indexes(connection, name)
+          end
+
+          # @param concurrently [Boolean] without stopping writers on PostgreSQL; not inside a transaction then
+          def add_indexes(connection, name, concurrently: false)
+            options = concurrently ? { algorithm: :concurrently } : {}
+            indexes(Dialects.for(connection), name).each do |columns, index|
+              next if connection.index_name_exists?(name, index[:name])
+
+              connection.add_index(name, columns, **index, **options)
+            end
+          end
+
+          private
+
+          def options(dialect)
+            case dialect
+            when Dialects::MySQL then { charset: "utf8mb4", collation: "utf8mb4_bin" }
+            when Dialects::PostgreSQL then { options: FILLFACTOR }
+            else {}
+            end
+          end
+
+          def columns(t)
+            t.string :exchange_name, null: false, limit: 255
+            t.string :routing_key, null: false, limit: 255
+            t.text :body, null: false, limit: LONGEST_BODY
+            t.string :body_encoding, null: false, limit: 16
+            t.string :content_type, null: false, limit: 255
+            t.text :headers, null: false, limit: LONGEST_BODY
+            t.datetime :created_at, null: false, precision: 6
+            t.datetime :published_at, precision: 6
+            t.integer :attempts, null: false, default: 0
+            t.string :last_error, limit: 1000
+            t.string :locked_by, limit: 64
+            t.datetime :locked_until, precision: 6
+          end
+
+          # None of them has a column that a claim writes.
+          def indexes(dialect, name)
+            base = name.split(".").last
+            walk = %i[exchange_name routing_key created_at]
+            case dialect
+            when Dialects::MySQL
+              [[[:published_at, *walk], { name: "#{base}_destination" }],
+               [%i[published_at created_at], { name: "#{base}_pending" }]]
+            when Dialects::PostgreSQL
+              [[[*walk, :id], { name: "#{base}_destination", where: PENDING }],
+               [%i[published_at], { name: "#{base}_published", where: PUBLISHED }]]
+            else
+              [[[*walk, :id], { name: "#{base}_destination", where: PENDING }],
+               [%i[published_at created_at], { name: "#{base}_pending" }]]
+            end
+          end
+        end
+      end
+    end
+  end
+end

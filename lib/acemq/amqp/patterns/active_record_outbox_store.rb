@@ -1,0 +1,293 @@
+# frozen_string_literal: true
+
+require "securerandom"
+require "set"
+require_relative "active_record/database"
+require_relative "active_record/outbox_table"
+require_relative "active_record/outbox_sql"
+require_relative "active_record/outbox_row"
+require_relative "active_record/destination_walk"
+require_relative "active_record/candidates"
+require_relative "active_record/leasing"
+require_relative "active_record/settling"
+require_relative "active_record/outbox_claim"
+
+module AceMQ
+  module AMQP
+    module Patterns
+      # The outbox in a table of the application's database: PostgreSQL, MySQL, MariaDB or SQLite.
+      #
+      # The table is the one of all libraries of the family; rows that they wrote are relayed, and theirs can relay
+      # what this one wrote. Leases and backoff are judged by the database's clock.
+      #
+      # @example
+      #   Order.transaction do
+      #     order = Order.create!(params)
+      #     outbox.add(AceMQ::AMQP::Patterns.record(connection, order.as_json, to: "order.placed", exchange: "shop"))
+      #   end
+      class ActiveRecordOutboxStore
+        DEFAULT_LEASE = 30 # seconds
+        DEFAULT_MAX_ATTEMPTS = 10
+
+        # Records of one claim at most, and what `pending` gives when it is not told how many.
+        MAX_BATCH = 10_000
+        DEFAULT_BATCH = 1_000
+
+        # Times that a claim without order looks again, when others took what it had found.
+        LOOKS = 5
+
+        class << self
+          # Makes the table and its indexes; the generated migration calls it.
+          #
+          # @param connection [ActiveRecord::ConnectionAdapters::AbstractAdapter]
+          # @param table [String]
+          # @return [nil]
+          def create_table(connection, table: OutboxTable::NAME)
+            OutboxTable.create(connection, Table.name!(table))
+            nil
+          end
+
+          # Gives a table that came from elsewhere the indexes that claims walk along.
+          #
+          # @param connection [ActiveRecord::ConnectionAdapters::AbstractAdapter]
+          # @param table [String]
+          # @param concurrently [Boolean] PostgreSQL only: writers go on meanwhile; must be outside of a transaction
+          # @return [nil]
+          def add_indexes(connection, table: OutboxTable::NAME, concurrently: false)
+            OutboxTable.add_indexes(connection, Table.name!(table), concurrently: concurrently)
+            nil
+          end
+        end
+
+        # @return [Numeric] seconds that a relay holds what it has claimed, unless it renews
+        attr_reader :lease
+        # @return [Integer] failures of its own after which a record is retired
+        attr_reader :max_attempts
+
+        # Touches no database; {#check!} does.
+        #
+        # @param model [Class, nil] an ActiveRecord class: its connection and table are used. ActiveRecord::Base's
+        #   connection when nil
+        # @param table [String, nil] "acemq_outbox" when nil and no model says otherwise
+        # @param lease [Numeric] seconds; longer than the relay's confirm_timeout
+        # @param max_attempts [Integer]
+        # @raise [ArgumentError]
+        def initialize(model: nil, table: nil, lease: DEFAULT_LEASE, max_attempts: DEFAULT_MAX_ATTEMPTS)
+          unless lease.is_a?(Numeric) && lease.positive?
+            raise ArgumentError, "lease: must be seconds above 0, not #{lease.inspect}"
+          end
+          unless max_attempts.is_a?(Integer) && max_attempts.positive?
+            raise ArgumentError, "max_attempts: must be an Integer above 0, not #{max_attempts.inspect}"
+          end
+
+          @database = Database.new(model, table, OutboxTable)
+          @lease = Numeric === lease ? lease : lease.to_f # rubocop:disable Style/CaseEquality -- a Duration says it is_a? Numeric
+          @max_attempts = max_attempts
+          @candidates = Candidates.new(DestinationWalk.new)
+        end
+
+        # @return [String] the table's name
+        def table
+          @database.name
+        end
+
+        # Looks whether the table is there and complete, for a boot that should rather fail than start.
+        #
+        # @return [self]
+        # @raise [ConfigurationError] naming the table, what it lacks, and what to run
+        def check!
+          @database.write { self }
+        end
+
+        # Writes a record in the caller's transaction, if there is one. A record whose id is there already is not
+        # written again, which harms no transaction.
+        #
+        # @param record [OutboxRecord] as {Patterns.record} makes them
+        # @return [nil]
+        # @raise [ArgumentError] for what the wire or the table cannot carry, before anything is written
+        # @raise [ConfigurationError] when the table is not there
+        # @raise [ActiveRecord::ActiveRecordError] what the database raises
+        def add(record)
+          @database.join do |db, table|
+            db.insert(table, "id", OutboxRow.new(db, table, record).values)
+          end
+          nil
+        end
+
+        # Leases records for one batch.
+        #
+        # @param limit [Integer] records at most; fewer come when their bodies are large
+        # @param ordering [Symbol] `:destination`: the records of one exchange and routing key come in order, and
+        #   wait behind one of theirs that is held; `:strict`: the first held record of the table stops everything
+        #   behind it; `:none`: the oldest free ones
+        # @param ignore_backoff [Boolean] whether records that wait after a failure are taken all the same
+        # @return [OutboxClaim]
+        # @raise [ArgumentError]
+        def claim(limit, ordering: :destination, ignore_backoff: false)
+          check_claim!(limit, ordering)
+          token = SecureRandom.uuid
+          limit = [limit, MAX_BATCH].min
+          on_database(ignore_backoff: ignore_backoff) do |sql|
+            records, full = take(ordering, sql, limit, Leasing.new(sql, token, lease))
+            OutboxClaim.new(records, token: token, lease: lease, max_attempts: max_attempts, full: full,
+                                     database: method(:on_database))
+          end
+        end
+
+        # {#claim} for a relay that knows nothing of claims.
+        #
+        # @param limit [Integer] 1,000 when not positive
+        # @return [Array<OutboxRecord>] leased, oldest first
+        def pending(limit = 0)
+          claim(limit.to_i.positive? ? limit.to_i : DEFAULT_BATCH).records
+        end
+
+        # @param ids [String, Array<String>]
+        # @return [Integer] rows that were not marked before
+        def mark_published(ids)
+          ids = Array(ids).map(&:to_s)
+          return 0 if ids.empty?
+
+          on_database { |sql| Settling.new(sql, nil).mark_whoever_holds_them(ids) }
+        end
+
+        # Counts an attempt, keeps the reason, and gives the record back.
+        #
+        # @param id [String]
+        # @param reason [String, Exception, nil] any bytes and any length
+        # @return [nil]
+        def mark_failed(id, reason)
+          on_database do |sql|
+            sql.db.change("UPDATE #{sql.db.by_key(sql.table)} SET attempts = attempts + 1, " \
+                          "last_error = #{sql.db.quote(sql.last_error(reason))}, #{sql.released} " \
+                          "WHERE id IN (#{sql.db.quote(id.to_s)})", "AceMQ settle")
+          end
+          nil
+        end
+
+        # @return [Integer] records still to be published; retired ones do not count
+        def pending_count
+          on_database { |sql| count(sql, sql.live) }
+        end
+
+        # @return [Integer] records that will not be tried again
+        def retired_count
+          on_database { |sql| count(sql, sql.retired) }
+        end
+
+        # @return [Float, nil] seconds since the oldest record still to be published was written; nil without one
+        def oldest_pending_age
+          on_database { |sql| sql.db.oldest_age(sql) }
+        end
+
+        # @return [Hash{Array(String, String) => Integer}] records that wait after a failure, by exchange and routing key
+        def held
+          on_database do |sql|
+            waiting = sql.db.rows("SELECT exchange_name, routing_key, COUNT(*) FROM #{sql.table.quoted} " \
+                                  "WHERE #{sql.live} AND locked_by IS NULL AND #{sql.held} " \
+                                  "GROUP BY exchange_name, routing_key", "AceMQ held")
+            waiting.to_h { |exchange, routing_key, rows| [[exchange, routing_key], rows.to_i] }
+          end
+        end
+
+        # Records that will not be tried again, oldest first, with `error` saying why.
+        #
+        # @param limit [Integer]
+        # @return [Array<OutboxRecord>]
+        def retired(limit = 100)
+          on_database do |sql|
+            sql.db.rows("SELECT #{sql.columns("body")}, last_error FROM #{sql.table.quoted} WHERE #{sql.retired} " \
+                        "ORDER BY created_at, id LIMIT #{Integer(limit)}", "AceMQ retired").map do |row|
+              OutboxRow.read(sql, row).tap { |record| record.error = row.last || record.error }
+            end
+          end
+        end
+
+        # Brings retired records back, to be tried at once.
+        #
+        # @param ids [String, Array<String>, nil] all retired ones when nil
+        # @return [Integer] records brought back
+        def retry!(ids = nil)
+          on_database do |sql|
+            ids = ids.nil? ? retired_ids(sql) : Array(ids).map(&:to_s)
+            sql.db.sliced(ids) do |slice|
+              sql.db.change("UPDATE #{sql.db.by_key(sql.table)} SET attempts = 0, #{sql.released} " \
+                            "WHERE id IN (#{sql.db.list(slice)}) AND #{sql.db.unpublished} " \
+                            "AND attempts >= #{max_attempts}", "AceMQ retry")
+            end
+          end
+        end
+
+        # Removes rows that were published long ago, in statements of `batch` rows each.
+        #
+        # @param older_than [Numeric, ActiveSupport::Duration] seconds
+        # @param batch [Integer]
+        # @return [Integer] rows removed
+        def purge_published(older_than, batch: 500)
+          raise ArgumentError, "batch: must be above 0, not #{batch.inspect}" unless batch.is_a?(Integer) && batch.positive?
+
+          removed = 0
+          loop do
+            found = on_database { |sql| purge(sql, older_than.to_f, batch) }
+            removed += found
+            return removed if found < batch
+          end
+        end
+
+        # @return [String]
+        def inspect
+          "#<#{self.class.name} table=#{table} lease=#{lease}s max_attempts=#{max_attempts}>"
+        end
+
+        private
+
+        def on_database(ignore_backoff: false)
+          @database.write { |db, table| yield OutboxSQL.new(db, table, max_attempts, ignore_backoff: ignore_backoff) }
+        end
+
+        def check_claim!(limit, ordering)
+          unless limit.is_a?(Integer) && limit.positive?
+            raise ArgumentError, "a claim's limit must be an Integer above 0, not #{limit.inspect}"
+          end
+          return if Candidates::ORDERINGS.include?(ordering)
+
+          raise ArgumentError, "ordering: must be one of #{Candidates::ORDERINGS.inspect}, not #{ordering.inspect}"
+        end
+
+        # Where no row waits for another, what others took meanwhile is made up for by looking again.
+        def take(ordering, sql, limit, leasing)
+          return look(ordering, sql, limit, leasing) unless ordering == :none
+
+          records = []
+          full = true
+          LOOKS.times do
+            found, full = look(ordering, sql, limit - records.size, leasing)
+            records.concat(found)
+            break if !full || records.size == limit || leasing.cut?
+          end
+          [records.sort_by { |record| [record.created_at || Time.at(0), record.id] }, full]
+        end
+
+        # @return [Array(Array<OutboxRecord>, Boolean)] and whether there may be more
+        def look(ordering, sql, limit, leasing)
+          lists = @candidates.find(ordering, sql, limit)
+          found = lists.sum(&:size)
+          [found.zero? ? [] : leasing.take(lists), found == limit]
+        end
+
+        def count(sql, condition)
+          sql.db.rows("SELECT COUNT(*) FROM #{sql.table.quoted} WHERE #{condition}", "AceMQ count").dig(0, 0).to_i
+        end
+
+        def retired_ids(sql)
+          sql.db.rows("SELECT id FROM #{sql.table.quoted} WHERE #{sql.retired}", "AceMQ retry").flatten
+        end
+
+        def purge(sql, seconds, batch)
+          condition = sql.db.long_past(sql.published_at, seconds)
+          sql.db.purge(sql.table, condition, key: "id", order: "published_at", batch: batch)
+        end
+      end
+    end
+  end
+end
