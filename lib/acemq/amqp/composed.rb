@@ -31,7 +31,8 @@ module AceMQ
         # @raise [ArgumentError, EncodeError] for what cannot be carried
         def of(payload, to:, codec:, origin:, exchange: "", envelope: nil, fields: {})
           routing_key = ShortString.check!(to, "the routing key (to:)")
-          envelope = complete(envelope(envelope, fields), routing_key, origin)
+          envelope = envelope(envelope, fields, routing_key, origin)
+          ShortString.check!(envelope.id, "the message id")
           new(envelope: envelope, exchange: ShortString.check!(exchange, "exchange"), routing_key: routing_key,
               body: Codec.encode(codec, payload),
               content_type: ShortString.check!(codec.content_type, "the codec's content type"),
@@ -40,26 +41,28 @@ module AceMQ
 
         private
 
-        def envelope(given, fields)
-          raise ArgumentError, "give either envelope: or its fields (#{fields.keys.join(", ")})" if given && fields.any?
-          return given if given.is_a?(Envelope)
-          raise ArgumentError, "envelope: must be an Envelope, not #{given.class}" if given
+        # What to_headers would fill in, filled in: the envelope that is returned is
+        # the one that was sent.
+        def envelope(given, fields, routing_key, origin)
+          return given_envelope(given, fields, routing_key, origin) if given
 
           unknown = fields.keys - Envelope::FIELDS
-          return Envelope.new(**fields) if unknown.empty?
+          return Envelope.new(**fields, **absent(fields, routing_key, origin)) if unknown.empty?
 
           raise ArgumentError, "unknown keyword #{unknown.map(&:inspect).join(", ")}; " \
                                "the envelope's are #{Envelope::FIELDS.join(", ")}"
         end
 
-        # What to_headers would fill in, filled in: the envelope that is returned is
-        # the one that was sent.
-        def complete(envelope, routing_key, origin)
-          ShortString.check!(envelope.id, "the message id")
-          changes = {}
-          changes[:type] = routing_key if envelope.type.empty?
-          changes[:origin] = origin if envelope.origin.empty?
-          changes.empty? ? envelope : envelope.with(**changes)
+        def given_envelope(given, fields, routing_key, origin)
+          raise ArgumentError, "envelope: must be an Envelope, not #{given.class}" unless given.is_a?(Envelope)
+          raise ArgumentError, "give either envelope: or its fields (#{fields.keys.join(", ")})" if fields.any?
+
+          changes = absent({ type: given.type, origin: given.origin }, routing_key, origin)
+          changes.empty? ? given : given.with(**changes)
+        end
+
+        def absent(fields, routing_key, origin)
+          { type: routing_key, origin: origin }.select { |name, _| fields[name].to_s.empty? }
         end
       end
     end

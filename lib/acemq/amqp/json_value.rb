@@ -39,54 +39,86 @@ module AceMQ
       # @return [Object] of Hash, Array, String, Integer, Float, true, false, nil
       # @raise [EncodeError] naming the place, as in `$.items[3].price`
       def self.of(payload)
-        new.value(payload, "$", 0)
+        new.value(payload)
       end
 
-      def value(object, path, depth)
-        refuse(path, "is nested deeper than #{MAX_DEPTH} levels") if depth > MAX_DEPTH
+      def initialize
+        # The keys and indexes that lead to the value at hand; spelled out only for an error.
+        @path = []
+      end
 
+      # @return [Object]
+      # @raise [EncodeError]
+      def value(object)
         case object
+        when String then text(object)
         when nil, true, false, Integer then object
-        when String then text(object, path)
-        when Symbol then text(object.name, path)
-        when Float then float(object, path)
-        when Hash then hash(object, path, depth)
-        when Array, Set then array(object, path, depth)
-        else moment(object) || decimal(object, path) || converted(object, path, depth)
+        when Hash then nested { hash(object) }
+        when Array then nested { array(object) }
+        when Symbol then text(object.name)
+        when Float then float(object)
+        else rarer(object)
         end
       end
 
       private
 
-      def text(string, path)
+      def nested
+        refuse("is nested deeper than #{MAX_DEPTH} levels") if @path.size >= MAX_DEPTH
+
+        yield
+      end
+
+      # The path is left as it is when something raises: it tells where.
+      def inside(step, object)
+        @path.push(step)
+        plain = value(object)
+        @path.pop
+        plain
+      end
+
+      def text(string)
         Text.utf8(string) ||
-          refuse(path, "is not valid #{string.encoding} text; write bytes in base64, or publish them with BytesCodec")
+          refuse("is not valid #{string.encoding} text; write bytes in base64, or publish them with BytesCodec")
       end
 
-      def float(number, path)
-        number.finite? ? number : refuse(path, "is #{number}, which JSON does not have")
+      def float(number)
+        number.finite? ? number : refuse("is #{number}, which JSON does not have")
       end
 
-      def hash(object, path, depth)
-        object.each_with_object({}) do |(key, item), result|
-          name = key(key, path)
-          refuse("#{path}.#{name}", "is given twice, under keys that are written alike") if result.key?(name)
+      def hash(object)
+        result = {}
+        object.each_pair do |key, item|
+          name = key(key)
+          refuse("has #{name.inspect} twice, under keys that are written alike") if result.key?(name)
 
-          result[name] = value(item, "#{path}.#{name}", depth + 1)
+          result[name] = inside(name, item)
         end
+        result
       end
 
-      def key(key, path)
+      def key(key)
         case key
-        when String, Symbol then text(key.to_s, "a key of #{path}")
+        when String then key_text(key)
+        when Symbol then key_text(key.name)
         when Integer then key.to_s
-        when Float then float(key, "a key of #{path}").to_s
-        else refuse("a key of #{path}", "is a #{key.class}; use a String")
+        when Float then float(key).to_s
+        else refuse("has a key that is a #{key.class}; use a String")
         end
       end
 
-      def array(object, path, depth)
-        object.each_with_index.map { |item, index| value(item, "#{path}[#{index}]", depth + 1) }
+      def key_text(key)
+        Text.utf8(key) || refuse("has a key that is not valid #{key.encoding} text")
+      end
+
+      def array(object)
+        object.each_with_index.map { |item, index| inside(index, item) }
+      end
+
+      def rarer(object)
+        return nested { array(object) } if object.is_a?(Set)
+
+        moment(object) || decimal(object) || nested { converted(object) }
       end
 
       # By strftime alone, which all of them answer alike; their other conversions
@@ -98,35 +130,37 @@ module AceMQ
         end
       end
 
-      def decimal(object, path)
+      def decimal(object)
         return unless defined?(::BigDecimal) && object.is_a?(::BigDecimal)
 
-        object.finite? ? object.to_s("F") : refuse(path, "is #{object}, which JSON does not have")
+        object.finite? ? object.to_s("F") : refuse("is #{object}, which JSON does not have")
       end
 
-      def converted(object, path, depth)
-        return value(object.__getobj__, path, depth + 1) if defined?(::Delegator) && object.is_a?(::Delegator)
-
-        value(conversion(object, path), path, depth + 1)
+      # One that answers with another like itself would go on for ever; each answer counts as a step down.
+      def converted(object)
+        delegator = defined?(::Delegator) && object.is_a?(::Delegator)
+        inside(nil, delegator ? object.__getobj__ : conversion(object))
       end
 
-      def conversion(object, path)
+      def conversion(object)
         return object.as_json if own_method?(object, :as_json) { |m| m.source_location&.first !~ GENERIC_AS_JSON }
         return object.to_h if own_method?(object, :to_h) { |m| m.owner != Enumerable }
-
-        refuse(path, "is a #{object.class}, which has neither an as_json of its own nor a to_h; convert it first")
-      rescue EncodeError
-        raise
       rescue StandardError => e
-        refuse(path, "is a #{object.class} that could not be converted: #{e.class}: #{e.message[0, 120]}")
+        refuse("is a #{object.class} that could not be converted: #{e.class}: #{e.message[0, 120]}")
+      else
+        refuse("is a #{object.class}, which has neither an as_json of its own nor a to_h; convert it first")
       end
 
       def own_method?(object, name)
         object.respond_to?(name) && yield(object.method(name))
       end
 
-      def refuse(path, problem)
-        raise EncodeError, "cannot encode the payload as JSON: #{path} #{problem}"
+      def refuse(problem)
+        raise EncodeError, "cannot encode the payload as JSON: #{place} #{problem}"
+      end
+
+      def place
+        @path.compact.reduce("$") { |text, step| step.is_a?(Integer) ? "#{text}[#{step}]" : "#{text}.#{step}" }
       end
     end
   end

@@ -13,6 +13,8 @@ module AceMQ
       # @param string [String]
       # @return [String, nil] a plain UTF-8 String, nil when it cannot be one
       def self.utf8(string)
+        return string if string.encoding == Encoding::UTF_8 && string.instance_of?(String) && string.valid_encoding?
+
         text = tagged(string)
         text if text&.valid_encoding?
       end

@@ -39,11 +39,11 @@ RSpec.describe AceMQ::AMQP::JSONCodec do
       "NaN" => [{ n: Float::NAN }, /\$\.n is NaN/],
       "a decimal that is none" => [[BigDecimal("NaN")], /\$\[0\] is NaN/],
       "text that is not UTF-8" => [{ items: [{ name: "\xFF" }] }, /\$\.items\[0\]\.name is not valid UTF-8/],
-      "a key that is not UTF-8" => [{ "\xFF" => 1 }, /a key of \$/],
-      "a key given as String and as Symbol" => [{ "x" => 1, x: 2 }, /\$\.x is given twice/],
+      "a key that is not UTF-8" => [{ a: { "\xFF" => 1 } }, /\$\.a has a key that is not valid/],
+      "a key given as String and as Symbol" => [{ o: { "x" => 1, x: 2 } }, /\$\.o has "x" twice/],
       "an object without a meaning" => [{ o: Object.new }, /\$\.o is a Object/],
       "a range" => [{ r: 1..2 }, /\$\.r is a Range/],
-      "a key that is an object" => [{ nil => 1 }, /a key of \$ is a NilClass/]
+      "a key that is an object" => [{ nil => 1 }, /\$ has a key that is a NilClass/]
     }.each do |what, (payload, message)|
       it "refuses #{what}, naming the place" do
         expect { codec.encode(payload) }.to raise_error(AceMQ::AMQP::EncodeError, message)
@@ -55,6 +55,19 @@ RSpec.describe AceMQ::AMQP::JSONCodec do
       payload[:self] = payload
 
       expect { codec.encode(payload) }.to raise_error(AceMQ::AMQP::EncodeError, /nested deeper/)
+    end
+
+    it "refuses an object that converts into another like it" do
+      endless = Class.new { def as_json(*) = self.class.new }.new
+
+      expect { codec.encode(endless) }.to raise_error(AceMQ::AMQP::EncodeError, /nested deeper/)
+    end
+
+    it "reads as deep as it writes" do
+      deep = (1...100).reduce([]) { |inner, _| [inner] }
+
+      expect(codec.decode(codec.encode(deep))).to eq(deep)
+      expect { codec.encode([deep]) }.to raise_error(AceMQ::AMQP::EncodeError, /nested deeper than 100 levels/)
     end
 
     it "names the place of an object whose conversion fails" do
