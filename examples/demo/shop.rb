@@ -71,7 +71,8 @@ module Shop
 
   def self.declare_topology(connection)
     connection.declare_exchange(EXCHANGE, kind: :topic, auto_delete: true) # goes with the queue
-    connection.declare_queue(QUEUE)
+    # Quorum queues are the default; this one is read message by message, which they write to disk one by one.
+    connection.declare_queue(QUEUE, queue_type: :classic)
     connection.bind(queue: QUEUE, exchange: EXCHANGE, routing_key: "order.placed.#")
   end
 end
