@@ -10,6 +10,19 @@ module AceMQ
       Row = Struct.new(:record, :published, :attempts, :error, :token, :until, keyword_init: true) do
         def id = record.id
         def destination = [record.exchange, record.routing_key]
+        def place = [record.created_at, id]
+
+        def lease_to(token, time)
+          self.token = token
+          self.until = time
+        end
+
+        def free?(now, ignore_backoff) = self.until.nil? || self.until < now || (ignore_backoff && token.nil?)
+
+        def publish
+          self.published = true
+          lease_to(nil, nil)
+        end
       end
 
       Settlement = Struct.new(:marked, :retired, :lost)
@@ -54,7 +67,7 @@ module AceMQ
           @claims << { limit: limit, ordering: ordering, ignore_backoff: ignore_backoff }
           token = SecureRandom.uuid
           rows = claimable(ordering, ignore_backoff).first(limit)
-          rows.each { |row| row.token, row.until = token, now + lease }
+          rows.each { |row| row.lease_to(token, now + lease) }
           FakeClaim.new(self, token, rows.map(&:record))
         end
       end
@@ -71,7 +84,7 @@ module AceMQ
         maybe_fail(:settle)
         @lock.synchronize do
           @settlements << lists
-          lists[:confirmed].each { |id| row(id).published, row(id).token, row(id).until = true, nil, nil }
+          lists[:confirmed].each { |id| row(id).publish }
           lists[:failed].each { |id, reason, permanent| charge(token, id, reason, permanent) }
           lists[:held].each { |id, reason| hold(token, id, reason) }
           lists[:unsent].each { |id| release(token, id) }
@@ -106,32 +119,37 @@ module AceMQ
       end
 
       def claimable(ordering, ignore_backoff)
-        rows = @rows.values.reject { |row| row.published || row.attempts >= max_attempts }
-                    .sort_by { |row| [row.record.created_at, row.id] }
-        free = ->(row) { row.until.nil? || row.until < now || (ignore_backoff && row.token.nil?) }
+        free = ->(row) { row.free?(now, ignore_backoff) }
         case ordering
-        when :none then rows.select(&free)
-        when :strict then rows.take_while(&free)
-        else rows.group_by(&:destination).values.flat_map { |lane| lane.take_while(&free) }
-                 .sort_by { |row| [row.record.created_at, row.id] }
+        when :none then live.select(&free)
+        when :strict then live.take_while(&free)
+        else live.group_by(&:destination).values.flat_map { |lane| lane.take_while(&free) }.sort_by(&:place)
         end
+      end
+
+      def live
+        @rows.values.reject { |row| row.published || row.attempts >= max_attempts }.sort_by(&:place)
       end
 
       def charge(token, id, reason, permanent)
         return unless row(id).token == token
 
-        hold(token, id, reason)
-        row(id).attempts = permanent ? max_attempts : row(id).attempts
+        back_off(row(id), reason)
+        row(id).attempts = permanent ? max_attempts : row(id).attempts + 1
         row(id).until = nil if row(id).attempts >= max_attempts
       end
 
       def hold(token, id, reason)
         return unless row(id).token == token
 
-        row(id).attempts += 1
-        row(id).error = reason
-        row(id).token = nil
-        row(id).until = now + BACKOFF
+        row(id).attempts = [row(id).attempts + 1, max_attempts - 1].min
+        back_off(row(id), reason)
+      end
+
+      def back_off(row, reason)
+        row.error = reason
+        row.token = nil
+        row.until = now + BACKOFF
       end
 
       def release(token, id)

@@ -10,14 +10,18 @@ module AceMQ
       module Log
         class << self
           def error(text)
-            logger ? logger.error(text) : $stderr.puts(text)
+            logger ? logger.error(text) : say(text)
           end
 
           def warn(text)
-            logger ? logger.warn(text) : $stderr.puts(text)
+            logger ? logger.warn(text) : say(text)
           end
 
           private
+
+          def say(text)
+            $stderr.puts(text) # rubocop:disable Style/StderrPuts -- see above
+          end
 
           def logger
             ::Rails.logger if defined?(::Rails) && ::Rails.respond_to?(:logger)

@@ -1,6 +1,5 @@
 # frozen_string_literal: true
 
-require "pp"
 require "acemq/testing"
 
 RSpec.describe AceMQ::AMQP::Patterns, ".record" do
@@ -81,10 +80,10 @@ RSpec.describe AceMQ::AMQP::Patterns::OutboxRecord do
   it "shows neither body nor headers" do
     record.headers = { "authorization" => "secret" }
 
-    [record.to_s, record.inspect, PP.pp(record, +"")].each do |text|
-      expect(text).to include("m-1", "order.placed", "6 bytes")
-      expect(text).not_to include("secret")
-    end
+    said = match(/m-1.*order\.placed.*6 bytes/).and(satisfy { |text| !text.include?("secret") })
+
+    expect([record.to_s, record.inspect]).to all(said)
+    expect { pp record }.to output(said).to_stdout
   end
 
   it "can be changed, as a value of its holder's" do

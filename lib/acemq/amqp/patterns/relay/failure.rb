@@ -19,9 +19,9 @@ module AceMQ
             text = error.message.to_s
             text = text.dup.force_encoding(Encoding::UTF_8) if text.encoding == Encoding::BINARY
             text = text.encode(Encoding::UTF_8, invalid: :replace, undef: :replace).scrub.delete("\0").strip
-            text.empty? ? error.class.name.to_s : text
+            text.empty? ? error.class.to_s : text
           rescue StandardError
-            error.class.name.to_s
+            error.class.to_s
           end
 
           def exchange

@@ -28,7 +28,7 @@ module AceMQ
             @in_flight = in_flight.nil? ? default_in_flight : whole(:in_flight, in_flight, BATCHES)
             @in_flight_bytes = whole(:in_flight_bytes, in_flight_bytes, 1..)
             @mandatory = Mandatory.new(mandatory)
-            @on_retire = one_of(:on_retire, on_retire, ON_RETIRE)
+            @on_retire = on_retire_of(on_retire)
             @on_error = ErrorCallback.new(on_error)
             freeze
           end
@@ -76,6 +76,14 @@ module AceMQ
 
             raise ArgumentError, "ordering: #{ordering.inspect} needs a store that can hold a destination, and " \
                                  "#{@store.class} does not answer claim: leave ordering: out, or use :strict"
+          end
+
+          def on_retire_of(on_retire)
+            one_of(:on_retire, on_retire, ON_RETIRE)
+            return on_retire if claims? || on_retire == :continue
+
+            raise ArgumentError, "on_retire: :hold needs a store that can hold a destination, and #{@store.class} " \
+                                 "does not answer claim: leave on_retire: out"
           end
 
           # With one message on its way nothing can overtake the one that fails.
