@@ -60,6 +60,7 @@ module AceMQ
         # @return [Connection]
         # @raise [ConfigurationError, ArgumentError]
         def lazy(url, **options)
+          known!(options)
           own, transport_options = options.partition { |name, _| OPTIONS.include?(name) }.map(&:to_h)
           new(transport: Transport.new(url, **transport_options), **own)
         end
@@ -67,6 +68,16 @@ module AceMQ
         # @return [String] the origin of a connection that is given none
         def default_origin
           Origin.default
+        end
+
+        private
+
+        def known!(options)
+          known = OPTIONS + TransportOptions::DEFAULTS.keys
+          unknown = options.keys - known
+          return if unknown.empty?
+
+          raise ArgumentError, "unknown keyword #{unknown.join(", ")}; a connection takes #{known.join(", ")}"
         end
       end
 
@@ -78,7 +89,8 @@ module AceMQ
       # @param retry_threshold [Numeric] seconds
       # @raise [ArgumentError] for a transport without `publish`, or a codec that is none
       def initialize(transport:, codec: nil, origin: nil, retry_policy: RetryPolicy.none, prefetch: DEFAULT_PREFETCH,
-                     retry_threshold: DEFAULT_RETRY_THRESHOLD)
+                     retry_threshold: DEFAULT_RETRY_THRESHOLD, **unknown)
+        refuse_unknown(unknown)
         raise ArgumentError, "#{transport.class} is no transport: it has no publish" unless transport.respond_to?(:publish)
 
         @transport = transport
@@ -203,6 +215,13 @@ module AceMQ
       end
 
       private
+
+      def refuse_unknown(keywords)
+        return if keywords.empty?
+
+        raise ArgumentError, "unknown keyword #{keywords.keys.join(", ")}; a connection on a transport of its own " \
+                             "takes #{OPTIONS.join(", ")}"
+      end
 
       def checked(name, value, kind)
         value.is_a?(kind) ? value : raise(ArgumentError, "#{name} must be a #{kind.name}, not #{value.inspect}")

@@ -20,6 +20,13 @@ RSpec.describe AceMQ::AMQP::Connection do
       expect { described_class.new(transport: transport, codec: :json) }.to raise_error(ArgumentError, /not a codec/)
     end
 
+    it "names a keyword that it does not know, and those that it does" do
+      expect { described_class.new(transport: transport, prefetsch: 1) }
+        .to raise_error(ArgumentError, /unknown keyword prefetsch; .* takes codec, origin, retry_policy, prefetch/)
+      expect { described_class.open("amqp://h", hearbeat: 1) }
+        .to raise_error(ArgumentError, /unknown keyword hearbeat; .*origin.*heartbeat, connection_timeout/)
+    end
+
     it "has an origin of its own unless it is given one" do
       expect(described_class.new(transport: transport, origin: "").origin).to start_with("acemq@")
     end

@@ -66,7 +66,7 @@ RSpec.describe "a Rails application with acemq_native" do
   it "lets application.rb, the environment and an initializer win over the file" do
     write("config/acemq.yml", "test: {url: amqp://file, client_name: file, connect_timeout: 1, heartbeat: 1}")
     write("config/environments/test.rb", "Shop.configure { config.acemq.client_name = 'environment' }")
-    write("config/initializers/acemq.rb", "AceMQ::Rails.config.connect_timeout = 2")
+    write("config/initializers/acemq.rb", "AceMQ::Rails.config.connect_timeout = AceMQ::Rails.config.heartbeat + 1")
 
     expect(printed("p AceMQ::Rails.config.to_h.sort", application: 'config.acemq.url = "amqp://ruby"'))
       .to eq('[[:client_name, "environment"], [:connect_timeout, 2], [:heartbeat, 1], [:url, "amqp://ruby"]]')
