@@ -73,10 +73,13 @@ File.write("Makefile", configuration(__dir__).join << <<~MAKE)
   DLLIB = acemq_native.#{RbConfig::CONFIG["DLEXT"]}
   RUBYARCHDIR = $(sitearchdir)$(target_prefix)
 
-  .PHONY: all install clean distclean FORCE
-  all: $(DLLIB)
+  .PHONY: all install clean distclean
+  all:
+  \t@$(RM) $(DLLIB)
+  \t@$(MAKE) $(DLLIB)
 
-  $(DLLIB): FORCE
+  # Not built again by `make install`, which RubyGems runs next.
+  $(DLLIB):
   \t#{quote(cargo)} build --locked --profile #{profile} --package acemq_native \\
   \t  --manifest-path #{quote(File.join(__dir__, "Cargo.toml"))} --target-dir #{quote(File.expand_path(target_dir))}
   \t$(COPY) #{quote(built)} $@
