@@ -127,9 +127,7 @@ fn scheme(url: &str) -> Result<(bool, &str)> {
 fn credentials(userinfo: Option<&str>) -> Result<(String, String)> {
     let Some(userinfo) = userinfo else { return Ok(("guest".into(), "guest".into())) };
     if userinfo.contains('#') || userinfo.contains('@') {
-        return Err(Error::config(
-            "the user or password of the URL holds a bare '#' or '@'; write them %23 and %40",
-        ));
+        return Err(Error::config("the user or password of the URL holds a bare '#' or '@'; write them %23 and %40"));
     }
     let (user, password) = userinfo.split_once(':').unwrap_or((userinfo, ""));
     Ok((decode(user, "the user")?, decode(password, "the password")?))
@@ -158,7 +156,13 @@ fn parse_host(text: &str, tls: bool) -> Result<Host> {
     }
     let port = match port {
         Some(port) => port.parse().ok().filter(|port| *port > 0).ok_or_else(|| bad_port(port))?,
-        None => if tls { 5671 } else { 5672 },
+        None => {
+            if tls {
+                5671
+            } else {
+                5672
+            }
+        }
     };
     Ok(Host { name: decode(name, "the host")?, port })
 }
@@ -186,8 +190,12 @@ fn vhost(path: Option<&str>) -> Result<String> {
 }
 
 fn heartbeat(value: &str) -> Result<u16> {
-    number("heartbeat", value, 1, u16::MAX)
-        .map_err(|e| Error::config(format!("{}, in seconds; leave it off for the broker's own (it cannot be switched off)", e.message())))
+    number("heartbeat", value, 1, u16::MAX).map_err(|e| {
+        Error::config(format!(
+            "{}, in seconds; leave it off for the broker's own (it cannot be switched off)",
+            e.message()
+        ))
+    })
 }
 
 fn milliseconds(value: &str) -> Result<Duration> {
@@ -199,7 +207,9 @@ fn milliseconds(value: &str) -> Result<Duration> {
 fn number<T: std::str::FromStr + PartialOrd + fmt::Display>(name: &str, value: &str, low: T, high: T) -> Result<T> {
     match value.parse::<T>() {
         Ok(n) if n >= low && n <= high => Ok(n),
-        _ => Err(Error::config(format!("the URL parameter {name} is {value:?}; it is a whole number from {low} to {high}"))),
+        _ => Err(Error::config(format!(
+            "the URL parameter {name} is {value:?}; it is a whole number from {low} to {high}"
+        ))),
     }
 }
 
@@ -216,7 +226,9 @@ fn decode(text: &str, what: &str) -> Result<String> {
         let hex = after.get(..2).and_then(|hex| std::str::from_utf8(hex).ok());
         let byte = hex.and_then(|hex| u8::from_str_radix(hex, 16).ok());
         bytes.push(byte.ok_or_else(|| {
-            Error::config(format!("{what} of the URL holds a '%' without two hex digits; a percent sign is written %25"))
+            Error::config(format!(
+                "{what} of the URL holds a '%' without two hex digits; a percent sign is written %25"
+            ))
         })?);
         rest = &after[2..];
     }
@@ -260,13 +272,15 @@ mod tests {
 
     #[test]
     fn several_hosts_and_ipv6() {
-        let hosts: Vec<String> = parse("amqp://a:1,[::1]:2,[fe80::1%25eth0],c").hosts.iter().map(Host::to_string).collect();
+        let hosts: Vec<String> =
+            parse("amqp://a:1,[::1]:2,[fe80::1%25eth0],c").hosts.iter().map(Host::to_string).collect();
         assert_eq!(hosts, ["a:1", "[::1]:2", "[fe80::1%eth0]:5672", "c:5672"]);
     }
 
     #[test]
     fn parameters() {
-        let address = parse("amqps://h?heartbeat=5&connection_timeout=3000&cacertfile=%2Fca.pem&server_name_indication=b");
+        let address =
+            parse("amqps://h?heartbeat=5&connection_timeout=3000&cacertfile=%2Fca.pem&server_name_indication=b");
         assert_eq!(address.heartbeat, Some(5));
         assert_eq!(address.connection_timeout, Some(Duration::from_secs(3)));
         assert_eq!(address.ca_file, Some("/ca.pem".into()));
@@ -294,7 +308,13 @@ mod tests {
 
     #[test]
     fn no_text_holds_the_password() {
-        for url in ["amqp://u:se#cret@h", "amqp://u:se/cret@h", "amqp://u:se?cret@h", "amqp://u:se@cret@h", "amqp://u:se%cret@h"] {
+        for url in [
+            "amqp://u:se#cret@h",
+            "amqp://u:se/cret@h",
+            "amqp://u:se?cret@h",
+            "amqp://u:se@cret@h",
+            "amqp://u:se%cret@h",
+        ] {
             let problem = problem(url);
             assert!(!problem.contains("cret"), "{url}: {problem}");
         }

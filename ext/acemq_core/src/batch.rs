@@ -47,7 +47,11 @@ pub(crate) struct Desk {
 enum End {
     Judged,
     /// The broker closed the channel over one of its records.
-    ChannelClosed { code: u16, text: String, open: Vec<usize> },
+    ChannelClosed {
+        code: u16,
+        text: String,
+        open: Vec<usize>,
+    },
     /// The connection is gone, or has to go.
     LinkGone,
 }
@@ -69,7 +73,10 @@ impl Desk {
     async fn run(&mut self, run: &mut Run<'_>) -> Result<(), Error> {
         let link = self.link().await?;
         if link.blocked() {
-            run.rest(&Error::new(Kind::Blocked, "not sent: the broker has blocked this connection (a memory or disk alarm)"));
+            run.rest(&Error::new(
+                Kind::Blocked,
+                "not sent: the broker has blocked this connection (a memory or disk alarm)",
+            ));
             return Ok(());
         }
         run.refuse_larger_than(link.frame_max());
@@ -202,7 +209,9 @@ impl Desk {
         let silence = answers.iter().any(|answer| matches!(answer, Answer::Silence));
         let failed = answers.iter().any(|answer| matches!(answer, Answer::Failed(_)));
         let closed = closing_fault(&answers);
-        for (&i, outcome) in chunk.iter().zip(judge(&messages, &answers, &returns, run.pace.confirm_timeout.as_secs_f64())) {
+        for (&i, outcome) in
+            chunk.iter().zip(judge(&messages, &answers, &returns, run.pace.confirm_timeout.as_secs_f64()))
+        {
             run.set(i, outcome);
         }
         if silence || (failed && !link.alive()) {
@@ -241,7 +250,8 @@ impl Desk {
 async fn dispatch(link: &Link, channel: &Channel, messages: &[&Message], pace: &Pace) -> (Vec<Answer>, Vec<Return>) {
     let mut answers = vec![Answer::Silence; messages.len()];
     let mut returns = Vec::new();
-    let mut pending: FuturesUnordered<_> = messages.iter().enumerate().map(|(at, message)| publish(channel, at, message)).collect();
+    let mut pending: FuturesUnordered<_> =
+        messages.iter().enumerate().map(|(at, message)| publish(channel, at, message)).collect();
     let mut deadline = Instant::now() + pace.confirm_timeout;
     loop {
         tokio::select! {
@@ -267,7 +277,13 @@ async fn dispatch(link: &Link, channel: &Channel, messages: &[&Message], pace: &
 async fn publish(channel: &Channel, at: usize, message: &Message) -> (usize, lapin::Result<Confirmation>) {
     let options = BasicPublishOptions { mandatory: message.mandatory, immediate: false };
     let sent = channel
-        .basic_publish(message.exchange.clone(), message.routing_key.clone(), options, &message.body, message.properties.clone())
+        .basic_publish(
+            message.exchange.clone(),
+            message.routing_key.clone(),
+            options,
+            &message.body,
+            message.properties.clone(),
+        )
         .await;
     match sent {
         Ok(confirm) => (at, confirm.await),
@@ -295,8 +311,12 @@ fn read_return(message: &lapin::message::BasicReturnMessage) -> Return {
 /// A soft error keeps its code; follow-ups of an earlier failure and lost connections have none.
 fn fault(error: &lapin::Error) -> Error {
     match error.kind() {
-        ErrorKind::ProtocolError(e) if error.is_amqp_soft_error() => lost(e.get_message().as_str()).with_code(e.get_id()),
-        ErrorKind::ProtocolError(e) => lost(&format!("the broker closed the connection ({})", e.get_message().as_str())),
+        ErrorKind::ProtocolError(e) if error.is_amqp_soft_error() => {
+            lost(e.get_message().as_str()).with_code(e.get_id())
+        }
+        ErrorKind::ProtocolError(e) => {
+            lost(&format!("the broker closed the connection ({})", e.get_message().as_str()))
+        }
         ErrorKind::MissingHeartbeatError => lost("the broker stopped sending heartbeats"),
         _ => lost(&format!("the connection was lost ({error})")),
     }
@@ -305,14 +325,17 @@ fn fault(error: &lapin::Error) -> Error {
 /// The broker's reason for closing the channel, if it gave one.
 fn closing_fault(answers: &[Answer]) -> Option<(u16, String)> {
     answers.iter().find_map(|answer| match answer {
-        Answer::Failed(e) => e.code().map(|code| (code, e.message().trim_end_matches("; it may have arrived").to_owned())),
+        Answer::Failed(e) => {
+            e.code().map(|code| (code, e.message().trim_end_matches("; it may have arrived").to_owned()))
+        }
         _ => None,
     })
 }
 
 /// Whether an exchange exists, asked on a channel of its own: a no closes it.
 async fn exists(link: &Link, name: &ShortString) -> Result<bool, Error> {
-    let failed = |e: &lapin::Error| unsent(&format!("the broker could not be asked for the exchange {:?}: {e}", name.as_str()));
+    let failed =
+        |e: &lapin::Error| unsent(&format!("the broker could not be asked for the exchange {:?}: {e}", name.as_str()));
     let channel = link.channel().await.map_err(|e| failed(&e))?;
     let options = ExchangeDeclareOptions { passive: true, ..ExchangeDeclareOptions::default() };
     let answer = channel.exchange_declare(name.clone(), lapin::ExchangeKind::Direct, options, Default::default()).await;
@@ -379,7 +402,8 @@ impl Run<'_> {
         for i in self.open() {
             let bytes = self.messages[i].header_bytes;
             if frame_max > 0 && bytes > frame_max {
-                let text = format!("the headers and properties take {bytes} bytes; this broker takes {frame_max} at most");
+                let text =
+                    format!("the headers and properties take {bytes} bytes; this broker takes {frame_max} at most");
                 self.set(i, Err(Error::refused(text)));
             }
         }

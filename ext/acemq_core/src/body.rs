@@ -22,10 +22,7 @@ pub fn encode(body: &[u8]) -> (Cow<'_, str>, &'static str) {
 pub fn decode<'a>(stored: &'a [u8], encoding: &str) -> Result<Cow<'a, [u8]>, String> {
     match encoding {
         TEXT => Ok(Cow::Borrowed(stored)),
-        BASE64 => STANDARD
-            .decode(stored)
-            .map(Cow::Owned)
-            .map_err(|e| format!("the stored body is not base64 ({e})")),
+        BASE64 => STANDARD.decode(stored).map(Cow::Owned).map_err(|e| format!("the stored body is not base64 ({e})")),
         other => Err(format!("body_encoding {other:?} is unknown; utf-8 and base64 are known")),
     }
 }

@@ -96,7 +96,9 @@ fn field(name: &str, value: &Value, depth: usize) -> Result<(AMQPValue, usize)> 
         Value::Bool(b) => (AMQPValue::Boolean(*b), 2),
         Value::Int(i) => (AMQPValue::LongLongInt(*i), 9),
         Value::Float(f) if f.is_finite() => (AMQPValue::Double(*f), 9),
-        Value::Float(f) => return Err(Error::refused(format!("the header {name:?} is {f}, which the wire cannot carry"))),
+        Value::Float(f) => {
+            return Err(Error::refused(format!("the header {name:?} is {f}, which the wire cannot carry")));
+        }
         Value::Decimal(scale, mantissa) => {
             (AMQPValue::DecimalValue(DecimalValue { scale: *scale, value: *mantissa }), 6)
         }
@@ -171,15 +173,19 @@ mod tests {
 
     #[test]
     fn json_keeps_integers_exact() {
-        let headers = from_json(br#"{"x-acemq-first-seen":1767323045678,"a":-1,"f":1.5,"l":["x",null,{"k":true}]}"#).unwrap();
+        let headers =
+            from_json(br#"{"x-acemq-first-seen":1767323045678,"a":-1,"f":1.5,"l":["x",null,{"k":true}]}"#).unwrap();
         let expected = vec![
             ("a".to_owned(), Value::Int(-1)),
             ("f".to_owned(), Value::Float(1.5)),
-            ("l".to_owned(), Value::List(vec![
-                Value::Text(b"x".to_vec()),
-                Value::Nothing,
-                Value::Table(vec![("k".to_owned(), Value::Bool(true))]),
-            ])),
+            (
+                "l".to_owned(),
+                Value::List(vec![
+                    Value::Text(b"x".to_vec()),
+                    Value::Nothing,
+                    Value::Table(vec![("k".to_owned(), Value::Bool(true))]),
+                ]),
+            ),
             ("x-acemq-first-seen".to_owned(), Value::Int(1_767_323_045_678)),
         ];
         assert_eq!(headers, expected);

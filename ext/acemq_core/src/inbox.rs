@@ -83,7 +83,8 @@ impl Inbox {
     pub async fn settle(&self, tag: u64, generation: u64, accept: bool, requeue: bool) -> Result<bool> {
         let work = async {
             let state = self.state.lock().await;
-            let Some(open) = state.1.as_ref().filter(|open| state.0 == generation && open.channel.status().connected()) else {
+            let Some(open) = state.1.as_ref().filter(|open| state.0 == generation && open.channel.status().connected())
+            else {
                 return Ok(false);
             };
             let done = if accept {

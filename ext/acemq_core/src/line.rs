@@ -34,7 +34,10 @@ impl Settings {
     pub fn of(address: Address) -> Self {
         let tls = address.tls.then(|| Tls {
             authority: address.ca_file.map(Pem::File),
-            identity: address.cert_file.zip(address.key_file).map(|(certificate, key)| (Pem::File(certificate), Pem::File(key))),
+            identity: address
+                .cert_file
+                .zip(address.key_file)
+                .map(|(certificate, key)| (Pem::File(certificate), Pem::File(key))),
             server_name: address.server_name,
             unverified: false,
         });

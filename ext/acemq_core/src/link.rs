@@ -7,10 +7,10 @@ use crate::address::Host;
 use crate::error::{Error, Kind, Result};
 use crate::line::Settings;
 use async_compat::Compat;
+use futures_util::StreamExt;
 use lapin::tcp::{AsyncTcpStream, RustlsConnector};
 use lapin::types::{LongString, ShortString};
 use lapin::uri::{AMQPAuthority, AMQPQueryString, AMQPScheme, AMQPUri, AMQPUserInfo};
-use futures_util::StreamExt;
 use lapin::{Channel, Connection, ConnectionProperties, ErrorKind, Event};
 use parking_lot::Mutex;
 use rustls::ClientConfig;
@@ -63,8 +63,14 @@ impl Socket {
 
 impl Link {
     /// Dials one host. `end` bounds the whole of it.
-    pub(crate) async fn dial(settings: &Settings, tls: Option<&Arc<ClientConfig>>, host: &Host, end: Instant) -> Result<Self> {
-        let (tcp, socket) = timeout_at(end, connect(settings, host)).await.map_err(|_| timed_out(settings, host, "answer"))??;
+    pub(crate) async fn dial(
+        settings: &Settings,
+        tls: Option<&Arc<ClientConfig>>,
+        host: &Host,
+        end: Instant,
+    ) -> Result<Self> {
+        let (tcp, socket) =
+            timeout_at(end, connect(settings, host)).await.map_err(|_| timed_out(settings, host, "answer"))??;
         let stream = match tls {
             None => AsyncTcpStream::Plain(Compat::new(tcp)),
             Some(config) => {
@@ -87,7 +93,9 @@ impl Link {
             properties(settings),
         );
         match timeout_at(end, dial).await {
-            Ok(Ok(connection)) => Ok(Self { reason: watch(&connection), connection, socket, proven: AtomicBool::new(false) }),
+            Ok(Ok(connection)) => {
+                Ok(Self { reason: watch(&connection), connection, socket, proven: AtomicBool::new(false) })
+            }
             Ok(Err(e)) => {
                 socket.abort();
                 Err(handshake_failure(settings, host, &e))
@@ -236,7 +244,9 @@ fn handshake_failure(settings: &Settings, host: &Host, error: &lapin::Error) -> 
         ErrorKind::ProtocolError(e) if e.get_id() == 403 => {
             (format!("the broker refused the user {:?} or its password", settings.user), Some(403))
         }
-        ErrorKind::ProtocolError(e) if e.get_id() == 530 => (not_allowed(settings, e.get_message().as_str()), Some(530)),
+        ErrorKind::ProtocolError(e) if e.get_id() == 530 => {
+            (not_allowed(settings, e.get_message().as_str()), Some(530))
+        }
         ErrorKind::ProtocolError(e) => (e.get_message().to_string(), Some(e.get_id())),
         ErrorKind::ParsingError(_) => ("it does not speak AMQP (an HTTP or TLS port?)".into(), None),
         ErrorKind::InvalidProtocolVersion(v) => (format!("it speaks AMQP {v:?}, not 0-9-1"), None),

@@ -48,7 +48,12 @@ impl Message {
         let content_type = short("content type", draft.content_type.as_deref().unwrap_or(""))?;
         let reply_to = draft.reply_to.filter(|r| !r.is_empty()).map(|r| short("reply_to", &r)).transpose()?;
         // Frame overhead 8, class and weight 4, body size 8, flags 2; then the properties: delivery mode and priority 2.
-        let header_bytes = 24 + table_bytes + 1 + content_type.as_str().len() + 1 + id.as_str().len()
+        let header_bytes = 24
+            + table_bytes
+            + 1
+            + content_type.as_str().len()
+            + 1
+            + id.as_str().len()
             + reply_to.as_ref().map_or(0, |r| 1 + r.as_str().len());
         if header_bytes > FRAME_MAX {
             return Err(Error::refused(format!(
@@ -122,7 +127,8 @@ mod tests {
 
     #[test]
     fn a_header_that_fills_a_frame_is_refused() {
-        let build = |bytes| Message::build(Draft { headers: vec![("h".into(), Value::Text(vec![b'x'; bytes]))], ..draft() });
+        let build =
+            |bytes| Message::build(Draft { headers: vec![("h".into(), Value::Text(vec![b'x'; bytes]))], ..draft() });
         assert!(build(130_000).is_ok());
         assert!(build(131_072).unwrap_err().message().contains("one AMQP frame"));
     }

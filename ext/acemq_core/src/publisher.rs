@@ -73,7 +73,9 @@ fn take(waiting: &mut VecDeque<Job>) -> Vec<Job> {
     while let Some(job) = waiting.front() {
         let fits = match jobs.first() {
             None => true,
-            Some(first) => mergeable(first) && mergeable(job) && first.pace == job.pace && count + job.messages.len() <= MERGED,
+            Some(first) => {
+                mergeable(first) && mergeable(job) && first.pace == job.pace && count + job.messages.len() <= MERGED
+            }
         };
         if !fits {
             break;
@@ -97,7 +99,8 @@ async fn send(desk: Desk, jobs: Vec<Job>) -> Desk {
     }
     let Some(pace) = jobs.first().map(|job| job.pace) else { return desk };
 
-    let shares: Vec<(Arc<Ticket<Outcomes>>, usize)> = jobs.iter().map(|job| (Arc::clone(&job.ticket), job.messages.len())).collect();
+    let shares: Vec<(Arc<Ticket<Outcomes>>, usize)> =
+        jobs.iter().map(|job| (Arc::clone(&job.ticket), job.messages.len())).collect();
     let messages: Vec<Message> = jobs.into_iter().flat_map(|job| job.messages).collect();
     // Of several publishes that share a barrier none can be cancelled alone.
     let only = if shares.len() == 1 { Some(Arc::clone(&shares[0].0)) } else { None };
@@ -110,7 +113,12 @@ async fn send(desk: Desk, jobs: Vec<Job>) -> Desk {
 }
 
 /// Sends in a task of its own, so that a panic in it ends as an ordinary failure and a new desk.
-async fn guarded(mut desk: Desk, messages: Vec<Message>, pace: Pace, only: Option<Arc<Ticket<Outcomes>>>) -> (Desk, Outcomes) {
+async fn guarded(
+    mut desk: Desk,
+    messages: Vec<Message>,
+    pace: Pace,
+    only: Option<Arc<Ticket<Outcomes>>>,
+) -> (Desk, Outcomes) {
     let (line, total) = (desk.line(), messages.len());
     let sending = tokio::spawn(async move {
         let mut outcomes = vec![None; messages.len()];
@@ -129,7 +137,8 @@ async fn guarded(mut desk: Desk, messages: Vec<Message>, pace: Pace, only: Optio
         Ok((outcomes, desk)) => (desk, outcomes),
         Err(e) => {
             line.abort();
-            let text = format!("a defect in acemq_native stopped this batch ({e}); it may have arrived; please report it");
+            let text =
+                format!("a defect in acemq_native stopped this batch ({e}); it may have arrived; please report it");
             (Desk::new(line), vec![Err(Error::new(Kind::Internal, text)); total])
         }
     }

@@ -63,7 +63,10 @@ impl<T> Ticket<T> {
             match end {
                 None => self.changed.wait(&mut state),
                 Some(end) => {
-                    if self.changed.wait_until(&mut state, end).timed_out() && state.answer.is_none() && !state.interrupted {
+                    if self.changed.wait_until(&mut state, end).timed_out()
+                        && state.answer.is_none()
+                        && !state.interrupted
+                    {
                         return Wait::Pending;
                     }
                 }

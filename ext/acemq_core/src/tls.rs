@@ -91,9 +91,9 @@ impl Tls {
             None => builder.with_no_client_auth(),
             Some((certificate, key)) => {
                 let chain = certificate.certificates("client's certificate")?;
-                builder.with_client_auth_cert(chain, key.private_key()?).map_err(|e| {
-                    Error::config(format!("the client's certificate and key do not go together: {e}"))
-                })?
+                builder
+                    .with_client_auth_cert(chain, key.private_key()?)
+                    .map_err(|e| Error::config(format!("the client's certificate and key do not go together: {e}")))?
             }
         };
         Ok(Arc::new(config))

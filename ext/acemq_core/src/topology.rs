@@ -26,7 +26,11 @@ pub struct Declaration {
 pub enum Operation {
     DeclareExchange(Declaration),
     DeclareQueue(Declaration),
-    Bind { queue: String, exchange: String, routing_key: String },
+    Bind {
+        queue: String,
+        exchange: String,
+        routing_key: String,
+    },
     /// How many messages are ready in a queue.
     Count(String),
     /// Whether a queue exists.
@@ -73,23 +77,43 @@ async fn run(channel: &Channel, operation: Operation, what: &str) -> Result<Answ
     let refused = |e: lapin::Error| translate(&e, what);
     match operation {
         Operation::DeclareExchange(d) => {
-            let options = ExchangeDeclareOptions { durable: d.durable, auto_delete: d.auto_delete, ..ExchangeDeclareOptions::default() };
+            let options = ExchangeDeclareOptions {
+                durable: d.durable,
+                auto_delete: d.auto_delete,
+                ..ExchangeDeclareOptions::default()
+            };
             let kind = exchange_kind(&d.kind)?;
-            channel.exchange_declare(short("exchange name", &d.name)?, kind, options, table(&d.arguments)?.0).await.map_err(refused)?;
+            channel
+                .exchange_declare(short("exchange name", &d.name)?, kind, options, table(&d.arguments)?.0)
+                .await
+                .map_err(refused)?;
             Ok(Answer::Done)
         }
         Operation::DeclareQueue(d) => {
-            let options = QueueDeclareOptions { durable: d.durable, auto_delete: d.auto_delete, exclusive: d.exclusive, ..QueueDeclareOptions::default() };
-            let queue = channel.queue_declare(short("queue name", &d.name)?, options, table(&d.arguments)?.0).await.map_err(refused)?;
+            let options = QueueDeclareOptions {
+                durable: d.durable,
+                auto_delete: d.auto_delete,
+                exclusive: d.exclusive,
+                ..QueueDeclareOptions::default()
+            };
+            let queue = channel
+                .queue_declare(short("queue name", &d.name)?, options, table(&d.arguments)?.0)
+                .await
+                .map_err(refused)?;
             Ok(Answer::Name(queue.name().to_string()))
         }
         Operation::Bind { queue, exchange, routing_key } => {
             let (queue, exchange) = (short("queue name", &queue)?, short("exchange name", &exchange)?);
             let key = short("routing key", &routing_key)?;
-            channel.queue_bind(queue, exchange, key, QueueBindOptions::default(), Default::default()).await.map_err(refused)?;
+            channel
+                .queue_bind(queue, exchange, key, QueueBindOptions::default(), Default::default())
+                .await
+                .map_err(refused)?;
             Ok(Answer::Done)
         }
-        Operation::Count(name) => passive(channel, &name).await.map(|count| Answer::Count(count.into())).map_err(refused),
+        Operation::Count(name) => {
+            passive(channel, &name).await.map(|count| Answer::Count(count.into())).map_err(refused)
+        }
         Operation::QueueExists(name) => match passive(channel, &name).await {
             Ok(_) => Ok(Answer::Yes),
             // An exclusive queue of another connection is there, but not for us.
@@ -98,7 +122,10 @@ async fn run(channel: &Channel, operation: Operation, what: &str) -> Result<Answ
             Err(e) => Err(refused(e)),
         },
         Operation::DeleteQueue(name) => {
-            let count = channel.queue_delete(short("queue name", &name)?, QueueDeleteOptions::default()).await.map_err(refused)?;
+            let count = channel
+                .queue_delete(short("queue name", &name)?, QueueDeleteOptions::default())
+                .await
+                .map_err(refused)?;
             Ok(Answer::Count(count.into()))
         }
     }
@@ -132,7 +159,8 @@ fn code(error: &lapin::Error) -> Option<u16> {
 pub(crate) fn translate(error: &lapin::Error, what: &str) -> Error {
     match error.kind() {
         ErrorKind::ProtocolError(e) => {
-            Error::new(Kind::Broker, format!("the broker refused to {what}: {}", e.get_message().as_str())).with_code(e.get_id())
+            Error::new(Kind::Broker, format!("the broker refused to {what}: {}", e.get_message().as_str()))
+                .with_code(e.get_id())
         }
         _ => Error::new(Kind::Lost, format!("could not {what}: the connection was lost ({error})")),
     }
@@ -142,7 +170,9 @@ fn describe(operation: &Operation) -> String {
     match operation {
         Operation::DeclareExchange(d) => format!("declare the {} exchange {:?}", d.kind, d.name),
         Operation::DeclareQueue(d) => format!("declare the queue {:?}", d.name),
-        Operation::Bind { queue, exchange, routing_key } => format!("bind the queue {queue:?} to {exchange:?} for {routing_key:?}"),
+        Operation::Bind { queue, exchange, routing_key } => {
+            format!("bind the queue {queue:?} to {exchange:?} for {routing_key:?}")
+        }
         Operation::Count(name) => format!("count the messages of the queue {name:?}"),
         Operation::QueueExists(name) => format!("look for the queue {name:?}"),
         Operation::DeleteQueue(name) => format!("delete the queue {name:?}"),

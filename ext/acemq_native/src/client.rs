@@ -13,9 +13,7 @@ use acemq_core::publisher::Publisher;
 use acemq_core::tls::{Pem, Tls};
 use acemq_core::topology::{self, Answer, Declaration, Operation};
 use acemq_core::{Error as CoreError, runtime};
-use magnus::{
-    Error, IntoValue, Module, Object, RArray, RHash, RModule, Ruby, Value, function, method, prelude::*,
-};
+use magnus::{Error, IntoValue, Module, Object, RArray, RHash, RModule, Ruby, Value, function, method, prelude::*};
 use std::cell::RefCell;
 use std::mem;
 use std::process;
@@ -68,7 +66,8 @@ impl Drop for Client {
     fn drop(&mut self) {
         match self.live.take() {
             Some(live) if live.ours() => {
-                runtime::handle().spawn(async move { close(live.publishing, live.taking, Duration::from_secs(1)).await });
+                runtime::handle()
+                    .spawn(async move { close(live.publishing, live.taking, Duration::from_secs(1)).await });
             }
             Some(live) => abandon(live),
             None => {}
@@ -96,7 +95,9 @@ impl Client {
         let mut slot = self.live.borrow_mut();
         if !slot.as_ref().is_some_and(Live::ours) {
             let fresh = Live::start(&self.settings, self.limit).map_err(|e| raise(ruby, &e))?;
-            slot.replace(fresh).map(abandon);
+            if let Some(inherited) = slot.replace(fresh) {
+                abandon(inherited);
+            }
         }
         Ok(take(slot.as_ref().expect("it was just put there")))
     }
@@ -162,7 +163,14 @@ impl Client {
     }
 
     /// `settle(tag, generation, accept, requeue) -> bool`: false when the delivery's channel is gone.
-    fn settle(ruby: &Ruby, rb_self: &Self, tag: u64, generation: u64, accept: bool, requeue: bool) -> Result<bool, Error> {
+    fn settle(
+        ruby: &Ruby,
+        rb_self: &Self,
+        tag: u64,
+        generation: u64,
+        accept: bool,
+        requeue: bool,
+    ) -> Result<bool, Error> {
         let inbox = rb_self.with_live(ruby, |live| Arc::clone(&live.inbox))?;
         gvl::run(ruby, async move { inbox.settle(tag, generation, accept, requeue).await })
     }

@@ -6,9 +6,7 @@ use acemq_core::inbox::Letter;
 use acemq_core::message::{Draft, Message};
 use magnus::r_hash::ForEach;
 use magnus::value::ReprValue;
-use magnus::{
-    Error, Float, Integer, IntoValue, RArray, RHash, RString, Ruby, Symbol, Time, TryConvert, Value,
-};
+use magnus::{Error, Float, Integer, IntoValue, RArray, RHash, RString, Ruby, Symbol, Time, TryConvert, Value};
 
 type Refusal = CoreError;
 
@@ -160,9 +158,8 @@ fn header(ruby: &Ruby, name: &str, value: Value, depth: usize) -> Result<Header,
         return Ok(Header::Float(float.to_f64()));
     }
     if let Some(array) = RArray::from_value(value) {
-        let items: Result<Vec<Header>, Failure> = (0..array.len())
-            .map(|i| header(ruby, name, array.entry(i as isize)?, depth + 1))
-            .collect();
+        let items: Result<Vec<Header>, Failure> =
+            (0..array.len()).map(|i| header(ruby, name, array.entry(i as isize)?, depth + 1)).collect();
         return items.map(Header::List);
     }
     if let Some(hash) = RHash::from_value(value) {
@@ -178,7 +175,9 @@ fn header(ruby: &Ruby, name: &str, value: Value, depth: usize) -> Result<Header,
     match class_of(value).as_str() {
         "BigDecimal" => decimal(name, value),
         "DateTime" => header(ruby, name, value.funcall("to_time", ())?, depth),
-        other => refused(format!("the header {name:?} is a {other}, which the wire cannot carry; make it a String first")),
+        other => {
+            refused(format!("the header {name:?} is a {other}, which the wire cannot carry; make it a String first"))
+        }
     }
 }
 
@@ -189,7 +188,9 @@ fn decimal(name: &str, value: Value) -> Result<Header, Failure> {
     let fraction = fraction.trim_end_matches('0');
     match (format!("{whole}{fraction}").parse(), u8::try_from(fraction.len())) {
         (Ok(mantissa), Ok(scale)) => Ok(Header::Decimal(scale, mantissa)),
-        _ => refused(format!("the header {name:?} is {text}; AMQP's decimal has no sign and its digits end at 4294967295")),
+        _ => refused(format!(
+            "the header {name:?} is {text}; AMQP's decimal has no sign and its digits end at 4294967295"
+        )),
     }
 }
 
@@ -223,9 +224,9 @@ fn ruby_header(ruby: &Ruby, value: Header) -> Result<Value, Error> {
         Header::Bool(b) => b.into_value_with(ruby),
         Header::Int(i) => i.into_value_with(ruby),
         Header::Float(f) => f.into_value_with(ruby),
-        Header::Decimal(scale, mantissa) => ruby
-            .module_kernel()
-            .funcall("BigDecimal", (format!("{mantissa}e-{scale}"),))?,
+        Header::Decimal(scale, mantissa) => {
+            ruby.module_kernel().funcall("BigDecimal", (format!("{mantissa}e-{scale}"),))?
+        }
         Header::Time(seconds) => ruby.class_time().funcall("at", (seconds,))?,
         Header::Text(text) => match String::from_utf8(text) {
             Ok(text) => text.into_value_with(ruby),
