@@ -32,6 +32,11 @@ module AceMQ
         AMQP::PublishError.new("the routing key is 300 bytes long", permanent: true)
       end
 
+      # What the native transport says of a message that it has not written.
+      def unsent(why = "an earlier record of its destination was not taken")
+        AMQP::PublishingPausedError.new("not sent: #{why}")
+      end
+
       def lost
         AMQP::TransportError.new("the connection was reset")
       end

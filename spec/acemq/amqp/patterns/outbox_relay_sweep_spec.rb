@@ -133,6 +133,45 @@ RSpec.describe AceMQ::AMQP::Patterns::OutboxRelay, "#sweep" do
       expect(store.backing_off).to be_empty
     end
 
+    it "charges the head alone when the transport keeps its followers back" do
+      pipeline.verdict("a1", returned("a"))
+      pipeline.verdict("a2", unsent)
+
+      expect { relay.sweep }.to raise_error(AceMQ::AMQP::PublishError, /no queue is bound/)
+
+      expect(store.attempts).to eq("a1" => 1, "b1" => 0, "a2" => 0, "b2" => 0)
+      expect(store.published).to eq %w[b1 b2]
+      expect(relay.state.name).to eq :idle
+    end
+
+    it "raises when nothing was written and nothing else says why" do
+      %w[a1 b1 a2 b2].each { |id| pipeline.verdict(id, unsent("no channel could be opened")) }
+
+      expect { relay.sweep }.to raise_error(AceMQ::AMQP::PublishingPausedError, /no channel/)
+
+      expect(store.attempts.values).to all(eq 0)
+      expect(store.leased).to be_empty
+      expect(relay.state).to have_attributes(name: :down, reason: /no channel/)
+    end
+
+    it "takes what the lease left no time for as nobody's failure" do
+      %w[a2 b2].each { |id| pipeline.verdict(id, unsent("its lease would have run out")) }
+      allow_any_instance_of(AceMQ::AMQP::Patterns::Relay::ClaimingStore::Rows).to receive(:ours?).and_return(true, false)
+
+      expect(relay.sweep).to eq 2
+      expect(store.leased).to be_empty
+    end
+
+    it "retires a row that its store cannot read, and sends the rest" do
+      store.row("b1").record.body = nil
+      store.row("b1").record.error = "the stored row cannot be read: not base64"
+
+      expect { relay.sweep }.to raise_error(AceMQ::AMQP::PublishError, /cannot be read/)
+
+      expect(store.retired).to eq %w[b1]
+      expect(store.published).to eq %w[a1 a2 b2]
+    end
+
     it "raises when the broker cannot be dialled, and claims nothing" do
       pipeline.down = lost
 
@@ -154,7 +193,7 @@ RSpec.describe AceMQ::AMQP::Patterns::OutboxRelay, "#sweep" do
       pipeline.stalled = true
       allow(pipeline).to receive(:blocked_reason).and_return(nil, "memory alarm")
 
-      sweep_raising(AceMQ::AMQP::ConfirmTimeout, confirm_timeout: 0.1)
+      sweep_raising(AceMQ::AMQP::PublishingPausedError, confirm_timeout: 0.1)
 
       expect(pipeline.tickets.last.cancelled).to be true
       expect(store.attempts.values).to all(eq 0)
@@ -206,6 +245,18 @@ RSpec.describe AceMQ::AMQP::Patterns::OutboxRelay, "#sweep" do
     it "sends a window at a time when asked to" do
       expect(relay(ordering: :strict, in_flight: 2).sweep).to eq 3
       expect(pipeline.submitted).to eq [%w[a1 b1], %w[c1]]
+    end
+  end
+
+  describe "ordering: :none" do
+    it "has every record of an unreachable destination wait by itself, out of the way of the others" do
+      add_records(store, "a1" => "a", "b1" => "b", "a2" => "a")
+      pipeline.verdict("a1", returned("a"))
+      pipeline.verdict("a2", unsent)
+      sweep_raising(ordering: :none)
+
+      expect(store.backing_off).to eq %w[a1 a2]
+      expect(store.published).to eq %w[b1]
     end
   end
 

@@ -1,5 +1,6 @@
 # frozen_string_literal: true
 
+require_relative "blame"
 require_relative "clock"
 require_relative "lanes"
 require_relative "outcomes"
@@ -35,7 +36,7 @@ module AceMQ
           end
 
           def publish
-            @rows.records.each_slice(@publishing.at_once) do |records|
+            readable.each_slice(@publishing.at_once) do |records|
               @rows.renew_if_due
               break if over?
 
@@ -46,8 +47,16 @@ module AceMQ
 
           private
 
+          # What cannot be made a message is judged without being sent.
+          def readable
+            unreadable, readable = @rows.records.partition { |record| record.body.nil? }
+            unreadable.each { |record| @outcomes.note(record, Blame.of_unreadable(record)) }
+            shut_lanes(unreadable)
+            readable
+          end
+
           def over?
-            @shutdown.requested? || @outcomes.connection_failed? || @lanes.all_shut? || !@rows.ours?
+            @shutdown.requested? || @outcomes.stopped_by || @lanes.all_shut? || !@rows.ours?
           end
 
           # @return [Boolean] whether to go on
@@ -76,7 +85,12 @@ module AceMQ
             @rows.renew_if_due
             reason = @link.blocked_reason
             @states.enter(reason ? :blocked : :publishing, reason)
-            :cancel if out_of_patience?(reason)
+            give_up(reason) if out_of_patience?(reason)
+          end
+
+          def give_up(blocked)
+            @result.add_block(blocked) if blocked
+            :cancel
           end
 
           # The background thread sits an alarm out, because a new connection would only send the same message once

@@ -27,11 +27,25 @@ module AceMQ
             # @param record [OutboxRecord]
             # @return [Failure]
             def of_outcome(error, record)
-              scope = error.respond_to?(:scope) ? error.scope : :connection
-              Failure.new(error: error, record: record, scope: scope, permanent: permanent?(error))
+              Failure.new(error: error, record: record, scope: outcome_scope(error), permanent: permanent?(error))
+            end
+
+            # @param record [OutboxRecord] that cannot be made a message
+            # @return [Failure]
+            def of_unreadable(record)
+              error = PublishError.new(record.error || "the outbox record has no body", permanent: true,
+                                                                                        exchange: record.exchange,
+                                                                                        routing_key: record.routing_key)
+              of_outcome(error, record)
             end
 
             private
+
+            def outcome_scope(error)
+              return :unsent if error.is_a?(PublishingPausedError)
+
+              error.respond_to?(:scope) ? error.scope : :connection
+            end
 
             def scope(error, transport)
               return error.scope if error.is_a?(TransportError)

@@ -36,7 +36,7 @@ module AceMQ
           def take(explicit:)
             asked_at = Clock.now
             claim = @store.claim(@options.batch, ordering: @options.ordering, ignore_backoff: explicit)
-            Rows.new(self, claim, asked_at)
+            Rows.new(self, claim, asked_at, @options.batch)
           end
 
           # @param claim [#settle]
@@ -68,11 +68,18 @@ module AceMQ
             attr_reader :records
 
             # @param asked_at [Float] on {Clock}, before the database was: the lease began then or later
-            def initialize(store, claim, asked_at)
+            # @param batch [Integer] rows asked for
+            def initialize(store, claim, asked_at, batch)
               @store = store
+              @batch = batch
               @claim = claim
               @records = claim.records
               leased_at(asked_at)
+            end
+
+            # @return [Boolean] whether there may be more to claim
+            def full?
+              @claim.respond_to?(:full?) ? @claim.full? : records.size >= @batch
             end
 
             # Called between slices of waiting. A renewal that fails is tried again; the lease's end is the backstop.

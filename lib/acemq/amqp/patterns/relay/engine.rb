@@ -151,13 +151,12 @@ module AceMQ
             return Worker::Pause.new([@options.interval, STORE_POLL].max, true) if result.failed(:store)
             return pause_without_broker(result) if result.failed(:connection)
 
-            result.more?(@options.batch) ? Worker::Pause.new(0, false) : idle
+            result.more? ? Worker::Pause.new(0, false) : idle
           end
 
           # Not cut short by a wake-up: every commit may bring one, and a broker that is down would be dialled as often.
           def pause_without_broker(result)
-            blocked = result.failed(:connection).error.is_a?(PublishingPausedError)
-            seconds = blocked ? [@options.interval, BLOCKED_POLL].min : @redial.pause
+            seconds = result.blocked? ? [@options.interval, BLOCKED_POLL].min : @redial.pause
             Worker::Pause.new(seconds, false)
           end
 

@@ -7,7 +7,8 @@ module AceMQ
         # Why a record was not confirmed, and whose fault it is.
         #
         # @!attribute error     [Exception]
-        # @!attribute scope     [Symbol] :record, :destination, :connection or :store
+        # @!attribute scope     [Symbol] :record, :destination, :connection, :store, or :unsent: nothing was written,
+        #   and why is known from another failure, or from none
         # @!attribute permanent [Boolean] sending it again cannot help
         # @!attribute record    [OutboxRecord, nil] nil when the failure is nobody's in particular
         Failure = Struct.new(:error, :scope, :permanent, :record, keyword_init: true) do

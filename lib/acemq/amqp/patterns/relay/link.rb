@@ -38,6 +38,16 @@ module AceMQ
             nil
           end
 
+          # The native transport calls everything paused that it has not written; of another it is the one sign.
+          #
+          # @param error [Exception]
+          # @return [Boolean] whether it means that the broker takes nothing at present
+          def blocked?(error)
+            return !blocked_reason.nil? if transport.respond_to?(:submit)
+
+            error.is_a?(PublishingPausedError)
+          end
+
           # @return [PipelinedPublishing, PlainPublishing]
           def publishing(options, shutdown)
             if transport.respond_to?(:submit)

@@ -18,12 +18,15 @@ module AceMQ
           def initialize(records)
             @records = records
             @known = {}.compare_by_identity
+            @held = {}
           end
 
           # @param outcome [Symbol, Failure] CONFIRMED, UNSENT or why not
           def note(record, outcome)
             @known[record] = outcome
-            @connection_failed = true if outcome.is_a?(Failure) && outcome.scope == :connection
+            return unless charges?(outcome) && outcome.scope == :destination
+
+            @held[[record.exchange, record.routing_key]] ||= outcome
           end
 
           # @return [Symbol, Failure]
@@ -47,9 +50,20 @@ module AceMQ
             records.map { |record| of(record) }.grep(Failure)
           end
 
-          # @return [Boolean] whether the link failed, so that nothing more can be sent over it
-          def connection_failed?
-            @connection_failed ? true : false
+          # @return [Failure, nil] the failure that the rest of a record's destination waits behind
+          def held_by(record)
+            @held[[record.exchange, record.routing_key]]
+          end
+
+          # @return [Failure, nil] of the link, or why nothing was written where nothing else explains it
+          def stopped_by
+            stops = failures.reject { |failure| charges?(failure) }
+            stops.find { |failure| failure.scope == :connection } || stops.find { |failure| !held_by(failure.record) }
+          end
+
+          # @return [Boolean] whether the record or its destination answers for it
+          def charges?(outcome)
+            outcome.is_a?(Failure) && %i[record destination].include?(outcome.scope)
           end
         end
       end

@@ -42,7 +42,7 @@ module AceMQ
             @in_hand.delete_if { |_, (_, read_at)| now - read_at > IN_HAND }
             # Never none: 0 means "all" to such a store, and the head of the table may be free again.
             fresh = @store.pending([@options.batch - @in_hand.size, 1].max).to_a
-            Rows.new(self, in_order(fresh), now, @options.confirm_timeout)
+            Rows.new(self, in_order(fresh), now, @options)
           end
 
           # @param record [OutboxRecord] confirmed
@@ -95,15 +95,23 @@ module AceMQ
             attr_reader :records
             # @return [Float] on {Clock}
             attr_reader :read_at
-            # @return [Float] seconds in which one message has to be written
-            attr_reader :send_by
 
-            def initialize(store, records, read_at, send_by)
+            def initialize(store, records, read_at, options)
               @store = store
               @records = records
               @read_at = read_at
-              @send_by = send_by
+              @options = options
               @marked = {}.compare_by_identity
+            end
+
+            # @return [Boolean] whether there may be more to read
+            def full?
+              records.size >= @options.batch
+            end
+
+            # @return [Float] seconds in which one message has to be written
+            def send_by
+              @options.confirm_timeout
             end
 
             # There is no lease to renew.

@@ -20,7 +20,7 @@ module AceMQ
           def report(result)
             passed(result)
             retired = result.retired.map { |failure| failure.record.id }
-            result.failures.each { |failure| tell(failure) unless retired.include?(failure.record&.id) }
+            result.failures.each { |failure| tell(failure, result) unless retired.include?(failure.record&.id) }
             result.retired.each { |failure| @callback.call(retirement(failure)) }
           end
 
@@ -35,18 +35,18 @@ module AceMQ
 
           private
 
-          def tell(failure)
-            subject, state = state_of(failure)
+          def tell(failure, result)
+            subject, state = state_of(failure, result)
             return if @told[subject] == state
 
             @told[subject] = state
             @callback.call(failure)
           end
 
-          def state_of(failure)
+          def state_of(failure, result)
             case failure.scope
             when :store then %i[store down]
-            when :connection then [:connection, failure.error.is_a?(PublishingPausedError) ? :blocked : :down]
+            when :connection then [:connection, result.blocked? ? :blocked : :down]
             when :destination then [destination(failure), :held]
             else [destination(failure), failure.record.id]
             end

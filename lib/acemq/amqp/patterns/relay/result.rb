@@ -22,7 +22,18 @@ module AceMQ
             @confirmed = []
             @failures = []
             @retired = []
+            @full = false
+            @blocked = false
             @reached = false
+          end
+
+          # The broker takes nothing at present.
+          def blocked!
+            @blocked = true
+          end
+
+          def blocked?
+            @blocked
           end
 
           # The broker answered.
@@ -36,16 +47,31 @@ module AceMQ
           end
 
           # @param outcomes [Outcomes]
-          def learn(outcomes)
+          # @param full [Boolean] whether the claim left something for another one
+          def learn(outcomes, full:)
+            @full = full
             @claimed = outcomes.records.size
             @confirmed = outcomes.confirmed
-            @failures.concat(outcomes.failures.uniq { |failure| cause(failure) })
+            charged = outcomes.failures.select { |failure| outcomes.charges?(failure) }
+            @failures.concat(charged.uniq { |failure| cause(failure) })
+          end
+
+          # @param failure [Failure] of the link; one of many records
+          def stopped(failure)
+            @failures << failure.dup.tap { |stop| stop.scope = :connection }
           end
 
           # @param scope [Symbol] :connection or :store
           # @param error [Exception]
           def add_failure(scope, error)
             @failures << Failure.new(error: error, scope: scope, permanent: false)
+          end
+
+          BLOCKED = "the broker has blocked publishing (%s)"
+
+          # @param reason [String] the broker's
+          def add_block(reason)
+            add_failure(:connection, PublishingPausedError.new(format(BLOCKED, reason)))
           end
 
           # Runs a step that can fail as a whole.
@@ -75,19 +101,15 @@ module AceMQ
           end
 
           # @return [Boolean] whether there may be more to publish right away
-          def more?(batch)
-            claimed >= batch && published.positive?
+          def more?
+            @full && published.positive?
           end
 
           private
 
-          # A lost link takes every record of the batch along, a destination all of its own: once is enough to know.
+          # A destination takes all of its records along: once is enough to know.
           def cause(failure)
-            case failure.scope
-            when :connection then :connection
-            when :destination then [failure.record.exchange, failure.record.routing_key]
-            else failure
-            end
+            failure.scope == :destination ? [failure.record.exchange, failure.record.routing_key] : failure.record
           end
         end
       end

@@ -9,8 +9,6 @@ module AceMQ
       module Relay
         # One turn of the relay: what is owed to the store, the way to the broker, a claim, a batch.
         class Round
-          BLOCKED = "the broker has blocked publishing (%s): nothing was claimed"
-
           # @param link [Link]
           # @param store [ClaimingStore, PendingStore]
           # @param options [Options]
@@ -30,6 +28,8 @@ module AceMQ
           # @return [Result]
           def call
             publish if settled_up? && reachable?
+            failure = @result.failed(:connection)
+            @result.blocked! if failure && @link.blocked?(failure.error)
             @states.enter(*state)
             @result
           end
@@ -44,7 +44,7 @@ module AceMQ
           def reachable?
             connected = @result.attempt(:connection) { connect } or return false
             reason = @link.blocked_reason
-            @result.add_failure(:connection, PublishingPausedError.new(format(BLOCKED, reason))) if reason
+            @result.add_block(reason) if reason
             @result.reached! if connected == :connected
             reason.nil? && connected != :stopping
           end
@@ -74,9 +74,20 @@ module AceMQ
             Batch.new(rows, outcomes, @result, link: @link, options: @options, shutdown: @shutdown, states: @states,
                                                explicit: @explicit).publish
           ensure
-            @result.learn(outcomes)
+            learn(rows, outcomes)
             retired = @result.attempt(:store) { rows.settle(outcomes) }
             @result.retired.concat(retired) if retired
+          end
+
+          def learn(rows, outcomes)
+            @result.learn(outcomes, full: rows.full?)
+            stop = outcomes.stopped_by
+            @result.stopped(stop) if stop && !our_own_doing?(stop, rows)
+          end
+
+          # What was not written because the relay is to stop, or because its lease was over, is nobody's failure.
+          def our_own_doing?(stop, rows)
+            @shutdown.cancelled? || (stop.scope == :unsent && (@shutdown.requested? || !rows.ours?))
           end
 
           def state
@@ -86,7 +97,7 @@ module AceMQ
             failure = @result.failed(:connection)
             return :idle unless failure
 
-            [failure.error.is_a?(PublishingPausedError) ? :blocked : :down, failure.reason]
+            [@result.blocked? ? :blocked : :down, @link.blocked_reason || failure.reason]
           end
         end
       end

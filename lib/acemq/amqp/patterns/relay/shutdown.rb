@@ -35,6 +35,10 @@ module AceMQ
             @requested
           end
 
+          def cancelled?
+            @cancelled
+          end
+
           # @param ticket [#cancel] what {#cancel} has to reach while the block runs
           def watch(ticket)
             @lock.synchronize do

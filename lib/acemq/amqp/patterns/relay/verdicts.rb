@@ -25,21 +25,24 @@ module AceMQ
           def lists(outcomes)
             lanes = Lanes.new(@ordering, @on_retire)
             lists = Lists.new(confirmed: [], failed: [], held: [], unsent: [])
-            outcomes.each { |record, outcome| settle(record, outcome, lanes, lists) }
+            outcomes.each { |record, outcome| settle(record, judged(record, outcome, outcomes), lanes, lists) }
             lists
-          end
-
-          # @return [Boolean] whether this is a failure that the record or its destination answers for
-          def charged?(outcome)
-            outcome.is_a?(Failure) && %i[record destination].include?(outcome.scope)
           end
 
           private
 
+          # Without an order nobody waits behind anybody: what was kept back for its destination waits by itself.
+          def judged(record, outcome, outcomes)
+            return outcome if outcomes.charges?(outcome) || outcome == Outcomes::CONFIRMED
+            return outcomes.held_by(record) || Outcomes::UNSENT if @ordering == :none
+
+            Outcomes::UNSENT
+          end
+
           def settle(record, outcome, lanes, lists)
             if outcome == Outcomes::CONFIRMED
               lists.confirmed << record.id
-            elsif charged?(outcome) && !lanes.shut?(record)
+            elsif outcome != Outcomes::UNSENT && !lanes.shut?(record)
               lanes.note(record, outcome)
               charge(record, outcome, lists)
             else
