@@ -33,8 +33,7 @@ module AceMQ
         MAX_BATCH = 10_000
         DEFAULT_BATCH = 1_000
 
-        # Times that a claim without order looks again, when others took what it had found.
-        LOOKS = 5
+        ORDERINGS = %i[destination strict none].freeze
 
         class << self
           # Makes the table and its indexes; the generated migration calls it.
@@ -249,30 +248,23 @@ module AceMQ
           unless limit.is_a?(Integer) && limit.positive?
             raise ArgumentError, "a claim's limit must be an Integer above 0, not #{limit.inspect}"
           end
-          return if Candidates::ORDERINGS.include?(ordering)
+          return if ORDERINGS.include?(ordering)
 
-          raise ArgumentError, "ordering: must be one of #{Candidates::ORDERINGS.inspect}, not #{ordering.inspect}"
-        end
-
-        # Where no row waits for another, what others took meanwhile is made up for by looking again.
-        def take(ordering, sql, limit, leasing)
-          return look(ordering, sql, limit, leasing) unless ordering == :none
-
-          records = []
-          full = true
-          LOOKS.times do
-            found, full = look(ordering, sql, limit - records.size, leasing)
-            records.concat(found)
-            break if !full || records.size == limit || leasing.cut?
-          end
-          [records.sort_by { |record| [record.created_at || Time.at(0), record.id] }, full]
+          raise ArgumentError, "ordering: must be one of #{ORDERINGS.inspect}, not #{ordering.inspect}"
         end
 
         # @return [Array(Array<OutboxRecord>, Boolean)] and whether there may be more
-        def look(ordering, sql, limit, leasing)
+        def take(ordering, sql, limit, leasing)
+          if ordering == :none
+            records = leasing.take_oldest(limit)
+            return [records, records.size == limit || leasing.cut?]
+          end
+
           lists = @candidates.find(ordering, sql, limit)
           found = lists.sum(&:size)
-          [found.zero? ? [] : leasing.take(lists), found == limit]
+          return [[], false] if found.zero?
+
+          [leasing.take(lists), found == limit || leasing.cut?]
         end
 
         def count(sql, condition)

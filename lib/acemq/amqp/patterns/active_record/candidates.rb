@@ -7,21 +7,18 @@ module AceMQ
       #
       # @api private
       class Candidates
-        ORDERINGS = %i[destination strict none].freeze
-
         # @param walk [DestinationWalk] remembers where the last claim ended
         def initialize(walk)
           @walk = walk
         end
 
-        # @param ordering [Symbol] one of {ORDERINGS}
+        # @param ordering [Symbol] `:destination` or `:strict`
         # @param sql [OutboxSQL]
         # @return [Array<Array<String>>]
         def find(ordering, sql, limit)
           case ordering
           when :destination then @walk.candidates(limit) { |after, size| sql.db.destination_page(sql, after, size) }
           when :strict then [oldest(sql, limit)]
-          when :none then free(sql, limit)
           end
         end
 
@@ -32,12 +29,6 @@ module AceMQ
           found = sql.db.rows("SELECT id, CASE WHEN #{sql.held} THEN 1 ELSE 0 END FROM #{sql.table.quoted} " \
                               "WHERE #{sql.live} ORDER BY created_at, id LIMIT #{limit}", "AceMQ claim")
           found.take_while { |_, held| held.to_i.zero? }.map(&:first)
-        end
-
-        # No row waits for another one.
-        def free(sql, limit)
-          sql.db.rows("SELECT id FROM #{sql.table.quoted} WHERE #{sql.live} AND #{sql.free} " \
-                      "ORDER BY created_at, id LIMIT #{limit}", "AceMQ claim")
         end
       end
     end

@@ -53,9 +53,11 @@ module AceMQ
         #
         # @yieldparam (see #join)
         def write(&block)
-          return join(&block) if @model.current_role == writing_role && !@model.current_preventing_writes
+          base = ::ActiveRecord::Base
+          return base.connected_to(role: writing_role) { join(&block) } unless @model.current_role == writing_role
+          return base.while_preventing_writes(false) { join(&block) } if @model.current_preventing_writes
 
-          ::ActiveRecord::Base.connected_to(role: writing_role) { join(&block) }
+          join(&block)
         end
 
         private

@@ -30,12 +30,15 @@ module AceMQ
         def take(lists)
           rows = lease(lists.flatten)
           kept = unbroken(lists, rows)
-          whole = rows.select { |id, *| kept.include?(id) }
-          near = within_reach(whole)
-          @cut = near.size < whole.size
-          records = near.filter_map { |row| record(row) }
-          release(rows.map(&:first) - records.map(&:id))
-          records
+          keep(rows, rows.select { |id, *| kept.include?(id) })
+        end
+
+        # Where no record waits for another one.
+        #
+        # @return [Array<OutboxRecord>] oldest first
+        def take_oldest(limit)
+          rows = oldest_first(db.lease_oldest(@sql, limit, @token, @seconds))
+          keep(rows, rows)
         end
 
         # @return [Boolean] whether the bodies were too large to take all that was leased
@@ -47,6 +50,14 @@ module AceMQ
 
         def db
           @sql.db
+        end
+
+        def keep(leased, wanted)
+          near = within_reach(wanted)
+          @cut = near.size < wanted.size
+          records = near.filter_map { |row| record(row) }
+          release(leased.map(&:first) - records.map(&:id))
+          records
         end
 
         def lease(ids)

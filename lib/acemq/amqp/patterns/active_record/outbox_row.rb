@@ -13,9 +13,6 @@ module AceMQ
       #
       # @api private
       class OutboxRow
-        # RabbitMQ reads further destinations from these and closes the channel over any other shape.
-        DESTINATION_LISTS = %w[CC BCC].freeze
-
         NUL = "\0"
 
         # @param db [Dialects::Base]
@@ -74,17 +71,10 @@ module AceMQ
 
         def headers
           headers = Headers.storable!(@record.headers)
-          DESTINATION_LISTS.each { |list| check_destinations!(list, headers[list]) if headers.key?(list) }
           json = JSON.generate(headers)
           json = JSON.generate(headers, ascii_only: true) unless @table.writes?("headers", json)
           check_size!("headers", "headers are #{json.bytesize} bytes long as JSON", json)
           json
-        end
-
-        def check_destinations!(name, list)
-          return if list.is_a?(Array) && list.all?(String)
-
-          raise ArgumentError, "header #{name} must be an Array of Strings, the further routing keys, not #{list.inspect}"
         end
 
         # Where a text column has a limit, it is one of bytes, and a server that is not strict cuts without a word.

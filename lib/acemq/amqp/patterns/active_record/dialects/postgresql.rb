@@ -75,14 +75,12 @@ module AceMQ
 
           # @return [Array<Array>] the rows that could be leased, as {OutboxRow.read} takes them, oldest first
           def lease(sql, ids, token, seconds)
-            rows(<<~SQL, "AceMQ lease")
-              WITH mine AS MATERIALIZED (
-                SELECT id FROM #{sql.table.quoted} WHERE id IN (#{list(ids)}) AND #{sql.leasable} FOR UPDATE SKIP LOCKED),
-              leased AS (
-                UPDATE #{sql.table.quoted} t SET #{sql.lease(token, seconds)} FROM mine WHERE t.id = mine.id
-                RETURNING t.*)
-              SELECT #{sql.columns(sql.short_body)} FROM leased ORDER BY created_at, id
-            SQL
+            lease_where(sql, "id IN (#{list(ids)}) AND #{sql.leasable}", token, seconds)
+          end
+
+          # @return [Array<Array>] the oldest rows that are free, see {#lease}
+          def lease_oldest(sql, limit, token, seconds)
+            lease_where(sql, "#{sql.live} AND #{sql.free} ORDER BY created_at, id LIMIT #{limit}", token, seconds)
           end
 
           # @return [Float, nil] seconds
@@ -118,6 +116,15 @@ module AceMQ
           end
 
           private
+
+          def lease_where(sql, condition, token, seconds)
+            rows(<<~SQL, "AceMQ lease")
+              WITH mine AS MATERIALIZED (SELECT id FROM #{sql.table.quoted} WHERE #{condition} FOR UPDATE SKIP LOCKED),
+              leased AS (
+                UPDATE #{sql.table.quoted} t SET #{sql.lease(token, seconds)} FROM mine WHERE t.id = mine.id RETURNING t.*)
+              SELECT #{sql.columns(sql.short_body)} FROM leased ORDER BY created_at, id
+            SQL
+          end
 
           def take_over(sql, key, owner)
             change("UPDATE #{sql.table.quoted} SET #{sql.takeover(owner)} WHERE #{sql.key_is(key)} AND #{sql.stale}",

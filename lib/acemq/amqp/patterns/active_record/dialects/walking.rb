@@ -11,6 +11,9 @@ module AceMQ
         #
         # @api private
         class Walking < Base
+          # Times that a claim without order looks again, when others took what it had found.
+          LOOKS = 8
+
           # @return [DestinationPage]
           def destination_page(sql, after, size)
             found = rows(<<~SQL, "AceMQ claim")
@@ -31,6 +34,19 @@ module AceMQ
 
             rows("SELECT #{sql.columns(sql.short_body)} FROM #{table} WHERE id IN (#{list(ids)}) AND #{sql.owned_by(token)} " \
                  "ORDER BY created_at, id", "AceMQ read")
+          end
+
+          # @return [Array<Array>] the oldest rows that are free, see {#lease}
+          def lease_oldest(sql, limit, token, seconds)
+            leased = []
+            LOOKS.times do
+              wanted = limit - leased.size
+              ids = rows("SELECT id FROM #{sql.table.quoted} WHERE #{sql.live} AND #{sql.free} " \
+                         "ORDER BY created_at, id LIMIT #{wanted}", "AceMQ claim").flatten
+              ids.sort.each_slice(SLICE) { |slice| leased.concat(lease(sql, slice, token, seconds)) }
+              break if ids.size < wanted || leased.size == limit
+            end
+            leased
           end
 
           # @return [Float, nil] seconds
