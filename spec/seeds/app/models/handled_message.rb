@@ -1,0 +1,4 @@
+class HandledMessage < ApplicationRecord
+  self.table_name = "acemq_idempotency"
+  self.primary_key = "message_id"
+end

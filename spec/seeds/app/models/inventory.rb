@@ -1,0 +1,6 @@
+module Inventory
+  class Unavailable < StandardError; end
+
+  def self.reserve!(order)
+  end
+end

@@ -1,0 +1,3 @@
+class OutboxMessage < ApplicationRecord
+  self.table_name = "acemq_outbox"
+end
