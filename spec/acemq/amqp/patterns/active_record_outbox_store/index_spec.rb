@@ -1,0 +1,115 @@
+# frozen_string_literal: true
+
+RSpec.describe AceMQ::AMQP::Patterns::ActiveRecordOutboxStore, "use of indexes" do
+  subject(:store) { described_class.new }
+
+  # What a statement of that name looks like.
+  #
+  # @return [Array<String>]
+  def statements(name)
+    seen = []
+    listener = ActiveSupport::Notifications.subscribe("sql.active_record") do |*, event|
+      seen << event[:sql] if event[:name] == name
+    end
+    yield
+    seen
+  ensure
+    ActiveSupport::Notifications.unsubscribe(listener)
+  end
+
+  def plan(sql)
+    explain = { sqlite: "EXPLAIN QUERY PLAN", postgres: "EXPLAIN", mariadb: "EXPLAIN" }.fetch(database)
+    connection { |db| db.select_all("#{explain} #{sql}").rows.map { |row| row.join(" ") }.join("\n") }
+  end
+
+  # Much that is published, and a backlog of which most is held: what makes a wrong plan expensive. The statistics
+  # are from a quiet moment, as they mostly are.
+  def fill
+    columns = "id, exchange_name, routing_key, body, body_encoding, content_type, headers, created_at, attempts"
+    values = ->(key) { "'shop', #{key}, '{}', 'utf-8', 'application/json', '{}', #{sql_time(-60)}, 0" }
+    source = series(4_000)
+    execute("INSERT INTO acemq_outbox (#{columns}, published_at) " \
+            "SELECT #{text("'p'", "n")}, #{values.call(text("'k'", "(n % 20)"))}, #{sql_time(-30)} FROM #{source}")
+    connection { |db| db.execute(database == :mariadb ? "ANALYZE TABLE acemq_outbox" : "ANALYZE") }
+    execute("INSERT INTO acemq_outbox (#{columns}, locked_until) " \
+            "SELECT #{text("'h'", "n")}, #{values.call(text("'held'", "(n % 3)"))}, #{sql_time(600)} FROM #{source}")
+    execute("INSERT INTO acemq_outbox (#{columns}) " \
+            "SELECT #{text("'f'", "n")}, #{values.call(text("'k'", "(n % 20)"))} FROM #{series(200)}")
+  end
+
+  def text(*parts)
+    database == :mariadb ? "CONCAT(#{parts.join(", ")})" : parts.join(" || ")
+  end
+
+  def series(count)
+    case database
+    when :postgres then "generate_series(1, #{count}) AS s(n)"
+    when :mariadb then "(SELECT seq AS n FROM seq_1_to_#{count}) AS s"
+    else "(WITH RECURSIVE c(n) AS (SELECT 1 UNION ALL SELECT n + 1 FROM c WHERE n < #{count}) SELECT n FROM c) AS s"
+    end
+  end
+
+  on_each_database do |name|
+    before(:context) { make_outbox }
+
+    before do
+      empty("acemq_outbox")
+      fill
+    end
+
+    it "finds candidates along the destinations" do
+      claims = statements("AceMQ claim") { expect(store.claim(50).records.size).to eq 50 }
+
+      expect(claims).not_to be_empty
+      claims.each do |sql|
+        expect(plan(sql)).to include("acemq_outbox_destination")
+        expect(plan(sql)).not_to match(/seq scan|filesort|temp b-tree|scan acemq_outbox(?! using)/i)
+      end
+    end
+
+    it "leases, settles and reads by the ids alone" do
+      by_id = statements("AceMQ lease") { @claim = store.claim(50) }
+      ids = @claim.records.map(&:id)
+      by_id += statements("AceMQ settle") { @claim.settle(confirmed: ids.first(20), unsent: ids.last(20)) }
+      by_id += statements("AceMQ mark") { store.mark_published(ids) }
+
+      expect(by_id.size).to eq 4
+      by_id.each do |sql|
+        expected = { sqlite: /SEARCH acemq_outbox USING INDEX sqlite_autoindex_acemq_outbox_1/,
+                     postgres: /acemq_outbox_pkey/, mariadb: /range PRIMARY PRIMARY/ }.fetch(name)
+        expect(plan(sql)).to match(expected)
+        expect(plan(sql)).not_to match(/acemq_outbox_(destination|pending|published)|seq scan/i)
+      end
+    end
+
+    it "purges along the time of publishing" do
+      purges = statements("AceMQ purge") { expect(store.purge_published(10, batch: 500)).to eq 4_000 }
+      index = name == :postgres ? "acemq_outbox_published" : "acemq_outbox_pending"
+
+      expect(plan(purges.first)).to include(index)
+      expect(plan(purges[1])).to match(/range PRIMARY PRIMARY/) if name == :mariadb
+    end
+  end
+
+  on_each_database do
+    it "are added to a table that came without them, once" do
+      make_outbox(:application)
+      2.times { connection { |db| described_class.add_indexes(db) } }
+
+      fill
+      claims = statements("AceMQ claim") { store.claim(50) }
+      expect(plan(claims.first)).to include("acemq_outbox_destination")
+    end
+  end
+
+  on_each_database(:postgres) do
+    it "are added while writers go on" do
+      make_outbox(:application)
+      Thread.new do
+        connection { |db| described_class.add_indexes(db, concurrently: true) }
+      end.join
+
+      expect(connection { |db| db.index_name_exists?("acemq_outbox", "acemq_outbox_destination") }).to be true
+    end
+  end
+end
