@@ -60,7 +60,8 @@ RSpec.describe "a Rails application with acemq_native" do
         url: amqp://elsewhere
     YAML
 
-    expect(printed("p AceMQ::Rails.config.to_h")).to eq('{:url=>"amqp://file/vhost", :client_name=>"shop", :connect_timeout=>3}')
+    expect(printed("p AceMQ::Rails.config.to_h.to_a"))
+      .to eq('[[:url, "amqp://file/vhost"], [:client_name, "shop"], [:connect_timeout, 3]]')
   end
 
   it "lets application.rb, the environment and an initializer win over the file" do
