@@ -18,7 +18,7 @@ require "bunny"
 require "json"
 require "securerandom"
 require_relative "support"
-require_relative "../spec/seeds/outbox"
+require_relative "../spec/seeds/application"
 
 ROUNDS = Benchmarks.number("ROUNDS", 3)
 ROWS = Benchmarks.number("ROWS", 20_000)
@@ -41,7 +41,7 @@ end
 
 # A table as the rival would have made it, with its rows, and an empty queue.
 def fill(rows)
-  sql("DROP TABLE IF EXISTS acemq_outbox")
+  HandwrittenApplication.drop
   yield
   headers = JSON.generate("x-acemq-id" => "", "x-acemq-type" => "order.placed", "x-acemq-version" => 1, "x-acemq-attempt" => 1,
                           "x-acemq-correlation" => SecureRandom.uuid, "x-acemq-first-seen" => 1_767_323_045_678,
@@ -65,8 +65,8 @@ def timed(rows)
 end
 
 def seed_with_bunny(rows)
-  fill(rows) { Seeds::Outbox.create_table }
-  store = Seeds::Outbox::ActiveRecordOutboxStore.new
+  fill(rows) { HandwrittenApplication.migrate }
+  store = ::ActiveRecordOutboxStore.new
   channel = SESSION.create_channel.tap(&:confirm_select)
   exchange = channel.default_exchange
   timed(rows) do
@@ -85,8 +85,8 @@ ensure
 end
 
 def bunny_in_batches(rows)
-  fill(rows) { Seeds::Outbox.create_table }
-  store = Seeds::Outbox::ActiveRecordOutboxStore.new
+  fill(rows) { HandwrittenApplication.migrate }
+  store = ::ActiveRecordOutboxStore.new
   channel = SESSION.create_channel.tap(&:confirm_select)
   exchange = channel.default_exchange
   timed(rows) do
@@ -97,8 +97,8 @@ def bunny_in_batches(rows)
       end
       raise "not confirmed" unless channel.wait_for_confirms
 
-      Seeds::Outbox::OutboxMessage.where(id: records.map(&:id))
-                                  .update_all(published_at: Time.now.utc, locked_by: nil, locked_until: nil)
+      OutboxMessage.where(id: records.map(&:id))
+                   .update_all(published_at: Time.now.utc, locked_by: nil, locked_until: nil)
     end
   end
 ensure

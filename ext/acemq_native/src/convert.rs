@@ -224,9 +224,7 @@ fn ruby_header(ruby: &Ruby, value: Header) -> Result<Value, Error> {
         Header::Bool(b) => b.into_value_with(ruby),
         Header::Int(i) => i.into_value_with(ruby),
         Header::Float(f) => f.into_value_with(ruby),
-        Header::Decimal(scale, mantissa) => {
-            ruby.module_kernel().funcall("BigDecimal", (format!("{mantissa}e-{scale}"),))?
-        }
+        Header::Decimal(scale, mantissa) => received_decimal(ruby, scale, mantissa)?,
         Header::Time(seconds) => ruby.class_time().funcall("at", (seconds,))?,
         Header::Text(text) => match String::from_utf8(text) {
             Ok(text) => text.into_value_with(ruby),
@@ -241,6 +239,16 @@ fn ruby_header(ruby: &Ruby, value: Header) -> Result<Value, Error> {
         }
         Header::Table(table) => hash_of(ruby, table)?.as_value(),
     })
+}
+
+/// BigDecimal is no longer part of every Ruby; a Rational is as exact.
+fn received_decimal(ruby: &Ruby, scale: u8, mantissa: u32) -> Result<Value, Error> {
+    let kernel = ruby.module_kernel();
+    if kernel.respond_to("BigDecimal", true)? {
+        kernel.funcall("BigDecimal", (format!("{mantissa}e-{scale}"),))
+    } else {
+        kernel.funcall("Rational", (format!("{mantissa}e-{scale}"),))
+    }
 }
 
 /// A required entry of an options Hash with Symbol keys.

@@ -1,6 +1,5 @@
 # frozen_string_literal: true
 
-require "bigdecimal"
 require_relative "../native"
 require_relative "delivery"
 require_relative "errors"
@@ -8,6 +7,12 @@ require_relative "headers"
 require_relative "short_string"
 require_relative "ticket"
 require_relative "transport_options"
+
+begin
+  require "bigdecimal" # received decimals are Rationals without it; from Ruby 3.4 on it is a gem
+rescue LoadError
+  nil
+end
 
 module AceMQ
   module AMQP
