@@ -75,8 +75,9 @@ module AceMQ
 
       private
 
+      # By address: a machine need not know any name, its own or localhost.
       def node
-        "acemq-#{port}@localhost"
+        "acemq-#{port}@#{HOST}"
       end
 
       def port_mapper
@@ -116,7 +117,8 @@ module AceMQ
 
       def environment
         {
-          "HOME" => folder, "RABBITMQ_NODENAME" => node, "RABBITMQ_DIST_PORT" => @distribution_port.to_s,
+          "HOME" => folder, "RABBITMQ_NODENAME" => node, "RABBITMQ_USE_LONGNAME" => "true",
+          "RABBITMQ_DIST_PORT" => @distribution_port.to_s,
           "RABBITMQ_NODE_PORT" => port.to_s, "RABBITMQ_NODE_IP_ADDRESS" => HOST,
           "RABBITMQ_MNESIA_BASE" => File.join(folder, "mnesia"), "RABBITMQ_LOG_BASE" => folder,
           "RABBITMQ_CONFIG_FILE" => File.join(folder, "rabbitmq.conf"),
