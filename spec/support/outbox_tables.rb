@@ -9,25 +9,29 @@ module AceMQ
       # @param origin [Symbol] who made it: `:ours`, an `:application` with a plain migration and one index, or the
       #   `:family`'s other libraries
       def make_outbox(origin = :ours, name: "acemq_outbox")
+        store = AMQP::Patterns::ActiveRecordOutboxStore
         connection do |db|
           db.drop_table(name, if_exists: true)
           case origin
-          when :ours then AMQP::Patterns::ActiveRecordOutboxStore.create_table(db, table: name)
+          when :ours then store.create_table(db, table: name)
           when :application then plain_outbox(db, name)
           when :family then family_outbox(db, name)
           end
+          AMQP::Patterns::Database::TABLES.clear
         end
       end
 
       # @param origin [Symbol] see {make_outbox}
       def make_idempotency(origin = :ours, name: "acemq_idempotency")
+        store = AMQP::Patterns::ActiveRecordIdempotencyStore
         connection do |db|
           db.drop_table(name, if_exists: true)
           case origin
-          when :ours then AMQP::Patterns::ActiveRecordIdempotencyStore.create_table(db, table: name)
+          when :ours then store.create_table(db, table: name)
           when :application then plain_idempotency(db, name)
           when :family then family_idempotency(db, name)
           end
+          AMQP::Patterns::Database::TABLES.clear
         end
       end
 

@@ -2,11 +2,11 @@
 
 require "securerandom"
 require_relative "claim"
+require_relative "execution_claims"
 require_relative "active_record/database"
 require_relative "active_record/idempotency_table"
 require_relative "active_record/idempotency_sql"
 require_relative "active_record/stored_key"
-require_relative "active_record/execution_claims"
 
 module AceMQ
   module AMQP
@@ -111,7 +111,7 @@ module AceMQ
 
             confirm_row(sql, entry) || raise(ClaimLostError, lost(key))
           end
-          ExecutionClaims.put(table, key, entry.tap { entry.confirmed = true })
+          entry.confirmed = true
           true
         end
 

@@ -2,6 +2,7 @@
 
 require "active_record"
 require_relative "dialects"
+require_relative "known_tables"
 require_relative "table"
 
 module AceMQ
@@ -12,8 +13,11 @@ module AceMQ
       #
       # @api private
       class Database
-        # Connection failures come as either; a statement that failed may have shown that the table has changed.
+        # Connection failures come as either.
         FAILURES = [::ActiveRecord::StatementInvalid, ::ActiveRecord::ConnectionNotEstablished].freeze
+
+        # What is known of tables, for all stores of the process.
+        TABLES = KnownTables.new
 
         # @return [String] the table's name
         attr_reader :name
@@ -29,8 +33,6 @@ module AceMQ
           @model = model || ::ActiveRecord::Base
           @definition = definition
           @name = Table.name!(table || model&.table_name || definition::NAME)
-          @tables = {}.compare_by_identity
-          @lock = Mutex.new
         end
 
         # For what belongs to the caller's transaction.
@@ -41,9 +43,9 @@ module AceMQ
           pool = @model.connection_pool
           pool.with_connection do |connection|
             db = Dialects.for(connection)
-            yield db, table(pool, db)
+            yield db, TABLES.fetch(pool, @name) { Table.read(db, @name, @definition) }
           rescue *FAILURES
-            @lock.synchronize { @tables.delete(pool) }
+            TABLES.forget(pool, @name)
             db.mend
             raise
           end
@@ -61,15 +63,6 @@ module AceMQ
         end
 
         private
-
-        def table(pool, db)
-          @lock.synchronize { @tables[pool] } || read_table(pool, db)
-        end
-
-        def read_table(pool, db)
-          table = Table.read(db, @name, @definition)
-          @lock.synchronize { @tables[pool] = table }
-        end
 
         def writing_role
           ::ActiveRecord.respond_to?(:writing_role) ? ::ActiveRecord.writing_role : ::ActiveRecord::Base.writing_role

@@ -39,6 +39,7 @@ module AceMQ
 
               connection.add_index(name, columns, **index, **options)
             end
+            Database::TABLES.clear
           end
 
           private

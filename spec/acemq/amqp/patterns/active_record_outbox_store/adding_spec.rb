@@ -255,7 +255,8 @@ RSpec.describe AceMQ::AMQP::Patterns::ActiveRecordOutboxStore, "adding" do
 
       it "refuses a body beyond the column, with what base64 makes of it, and says how to widen it" do
         expect { store.add(outbox_record("a", body: "x" * 70_000)) }
-          .to raise_error(ArgumentError, /body is 70000 bytes long and acemq_outbox.body holds 65535; .*change_column :acemq_outbox/)
+          .to raise_error(ArgumentError,
+                          /body is 70000 bytes long and acemq_outbox.body holds 65535; .*change_column :acemq_outbox/)
         expect { store.add(outbox_record("a", body: Random.bytes(50_000))) }
           .to raise_error(ArgumentError, /body is 50000 bytes long \(66668 in base64.*holds 65535/)
         expect(rows).to be_empty

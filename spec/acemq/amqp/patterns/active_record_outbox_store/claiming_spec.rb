@@ -19,6 +19,10 @@ RSpec.describe AceMQ::AMQP::Patterns::ActiveRecordOutboxStore, "claiming" do
     execute("UPDATE acemq_outbox SET locked_by = '#{somebody}', locked_until = #{sql_time(seconds)} WHERE id = '#{id}'")
   end
 
+  def two(number)
+    number.to_s.rjust(2, "0")
+  end
+
   shared_examples "a claim" do
     it "is empty when nothing is pending" do
       claim = store.claim(10)
@@ -208,7 +212,7 @@ RSpec.describe AceMQ::AMQP::Patterns::ActiveRecordOutboxStore, "claiming" do
       before { empty("acemq_outbox") }
 
       it "gets round to the small ones in spite of a hot one" do
-        add(*Array.new(30) { |i| format("hot%02d", i) }, routing_key: "m")
+        add(*Array.new(30) { |i| "hot#{two(i)}" }, routing_key: "m")
         add("small a", routing_key: "a")
         add("small z", routing_key: "z")
 
@@ -219,12 +223,12 @@ RSpec.describe AceMQ::AMQP::Patterns::ActiveRecordOutboxStore, "claiming" do
 
       it "jumps over long held ones" do
         ActiveRecord::Base.transaction do
-          20.times { |d| add(*Array.new(15) { |i| format("%02d-%02d", d, i) }, routing_key: format("k%02d", d)) }
+          20.times { |d| add(*Array.new(15) { |i| "#{two(d)}-#{two(i)}" }, routing_key: "k#{two(d)}") }
         end
-        heads = Array.new(20) { |d| format("%02d-00", d) } - ["13-00"]
+        heads = Array.new(20) { |d| "#{two(d)}-00" } - ["13-00"]
         heads.each { |id| back_off(id) }
 
-        expect(claimed_ids(10)).to eq(Array.new(10) { |i| format("13-%02d", i) })
+        expect(claimed_ids(10)).to eq(Array.new(10) { |i| "13-#{two(i)}" })
         expect(claimed_ids(10)).to eq []
       end
 

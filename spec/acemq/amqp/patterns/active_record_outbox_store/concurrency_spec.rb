@@ -1,112 +1,6 @@
 # frozen_string_literal: true
 
 RSpec.describe AceMQ::AMQP::Patterns::ActiveRecordOutboxStore, "under concurrency" do
-  # Relays, writers and a purger on one table. What the relays "publish" is written down while they hold the lease,
-  # so the log of a destination is the order in which a broker would have got its messages.
-  class Traffic
-    DESTINATIONS = 12
-    LIMIT = 40
-
-    attr_reader :log, :oversized, :errors
-
-    def initialize(seconds:, relays:, writers:, failing: 0.2)
-      @seconds = seconds
-      @relays = relays
-      @writers = writers
-      @failing = failing
-      @log = Hash.new { |hash, key| hash[key] = [] }
-      @oversized = []
-      @errors = Queue.new
-      @lock = Mutex.new
-      @written = Hash.new(0)
-    end
-
-    def run
-      @stop_writing = clock + @seconds
-      writers = Array.new(@writers) { |i| thread { write(i) } }
-      relays = Array.new(@relays) { thread { relay } }
-      purger = thread { purge }
-      writers.each(&:join)
-      @written_all = true
-      (relays << purger).each(&:join)
-      self
-    end
-
-    # @return [Hash{String => Integer}] last number by destination
-    def written
-      @written
-    end
-
-    private
-
-    def thread
-      Thread.new do
-        yield
-      rescue StandardError => e
-        @errors << e
-      end
-    end
-
-    # One destination has one writer, so its numbers are in the order of its commits.
-    def write(index)
-      store = AceMQ::AMQP::Patterns::ActiveRecordOutboxStore.new
-      mine = (0...DESTINATIONS).select { |d| d % @writers == index }
-      while clock < @stop_writing
-        ActiveRecord::Base.transaction { rand(1..8).times { add_next(store, "d#{mine.sample}") } }
-        ActiveRecord::Base.clear_active_connections!
-      end
-    end
-
-    def add_next(store, destination)
-      number = @lock.synchronize { @written[destination] += 1 }
-      store.add(AceMQ::AMQP::Patterns::OutboxRecord.new(
-                  id: SecureRandom.uuid, exchange: "e", routing_key: destination, body: number.to_s,
-                  content_type: "text/plain", headers: {}
-                ))
-    end
-
-    def relay
-      store = AceMQ::AMQP::Patterns::ActiveRecordOutboxStore.new(lease: 60)
-      until @written_all && store.pending_count.zero?
-        claim = store.claim(LIMIT)
-        @oversized << claim.records.size if claim.records.size > LIMIT
-        claim.empty? ? sleep(0.002) : settle(claim) # spinning, it would only keep the writers from writing
-      end
-    end
-
-    # Some heads fail: what follows them is given back, as a relay does.
-    def settle(claim)
-      confirmed = []
-      held = []
-      unsent = []
-      claim.records.group_by(&:routing_key).each do |destination, records|
-        sent = rand < @failing ? rand(0...records.size) : records.size
-        note(destination, records.first(sent))
-        confirmed.concat(records.first(sent))
-        held.concat(records[sent, 1])
-        unsent.concat(records.drop(sent + 1))
-      end
-      settled = claim.settle(confirmed: confirmed.map(&:id), held: held.map { |r| [r.id, "no"] }, unsent: unsent.map(&:id))
-      raise "a lease was lost" if settled.lost.positive?
-    end
-
-    def note(destination, records)
-      @lock.synchronize { @log[destination].concat(records.map { |record| record.body.to_i }) }
-    end
-
-    def purge
-      store = AceMQ::AMQP::Patterns::ActiveRecordOutboxStore.new
-      until @written_all && store.pending_count.zero?
-        store.purge_published(0.2, batch: 100)
-        sleep 0.05
-      end
-    end
-
-    def clock
-      Process.clock_gettime(Process::CLOCK_MONOTONIC)
-    end
-  end
-
   def expect_exactness(traffic)
     expect(Array.new(traffic.errors.size) { traffic.errors.pop }).to eq []
     expect(traffic.written.values.sum).to be > 100
@@ -133,11 +27,11 @@ RSpec.describe AceMQ::AMQP::Patterns::ActiveRecordOutboxStore, "under concurrenc
       before { make_outbox }
 
       it "publishes every record once, in order, with several relays at it" do
-        expect_exactness(Traffic.new(seconds: 3, **hands).run)
+        expect_exactness(AceMQ::SpecSupport::OutboxTraffic.new(seconds: 3, **hands).run)
       end
 
       it "does so for half a minute", :long do
-        expect_exactness(Traffic.new(seconds: 30, **hands, failing: 0.5).run)
+        expect_exactness(AceMQ::SpecSupport::OutboxTraffic.new(seconds: 30, **hands, failing: 0.5).run)
       end
     end
   end
@@ -150,7 +44,7 @@ RSpec.describe AceMQ::AMQP::Patterns::ActiveRecordOutboxStore, "under concurrenc
         execute("ALTER TABLE acemq_outbox MODIFY created_at DATETIME(6) NOT NULL, MODIFY locked_until DATETIME(6)")
       end
 
-      expect_exactness(Traffic.new(seconds: 2, relays: 3, writers: 3).run)
+      expect_exactness(AceMQ::SpecSupport::OutboxTraffic.new(seconds: 2, relays: 3, writers: 3).run)
     end
   end
 end

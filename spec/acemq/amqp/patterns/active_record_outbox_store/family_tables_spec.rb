@@ -127,6 +127,19 @@ RSpec.describe AceMQ::AMQP::Patterns::ActiveRecordOutboxStore, "tables of others
     end
   end
 
+  on_each_database(:mariadb) do
+    it "ends no lease early in a column without fractions of a second" do
+      make_outbox(:application)
+      20.times do |i|
+        store.add(outbox_record(i.to_s))
+        described_class.new(lease: 1).claim(1)
+        expect(value("SELECT TIMESTAMPDIFF(MICROSECOND, UTC_TIMESTAMP(6), locked_until) FROM acemq_outbox " \
+                     "WHERE id = '#{i}'")).to be > 900_000
+        store.mark_published(i.to_s)
+      end
+    end
+  end
+
   on_each_database(:postgres, variables: { timezone: "Asia/Kolkata" }) do
     %i[application family].each do |origin|
       it "does not mind the session's own time zone on a table of the #{origin}" do

@@ -57,7 +57,7 @@ RSpec.describe AceMQ::AMQP::Patterns::ActiveRecordOutboxStore, "operating" do
       add("c", routing_key: "two")
       claim = store.claim(100)
       expect(store.held).to eq({})
-      claim.settle(held: [["a", "x"]], unsent: ["b"])
+      claim.settle(held: [%w[a x]], unsent: ["b"])
 
       expect(store.held).to eq(%w[shop one] => 1)
     end
@@ -103,7 +103,7 @@ RSpec.describe AceMQ::AMQP::Patterns::ActiveRecordOutboxStore, "operating" do
       let(:lost) { described_class.new(table: "acemq_outbux") }
 
       it "says which one, where, and what to run" do
-        message = /table acemq_outbux in the (SQLite|PostgreSQL|MariaDB) database ".+" does not exist: .*acemq:install.*db:migrate/
+        message = /table acemq_outbux in the \w+ database ".+" does not exist: .*acemq:install.*db:migrate/
 
         expect { lost.check! }.to raise_error(AceMQ::AMQP::ConfigurationError, message)
         expect { lost.add(outbox_record) }.to raise_error(AceMQ::AMQP::ConfigurationError, message)

@@ -155,7 +155,7 @@ RSpec.describe AceMQ::AMQP::Patterns::ActiveRecordOutboxStore, "settling" do
       {
         "bytes that are no UTF-8" => ["caf\xE9 down".b, "caf? down"],
         "5,000 characters" => ["ü" * 5_000, "#{"ü" * 997}..."],
-        "a frozen text" => ["frozen", "frozen"],
+        "a frozen text" => %w[frozen frozen],
         "nothing" => [nil, "(no reason given)"],
         "an exception" => [ArgumentError.new("oh"), "ArgumentError: oh"],
         "an exception without a readable message" => [unreadable.new, /its message cannot be read/],

@@ -56,7 +56,9 @@ module AceMQ
             offset.zero? ? "UTC_TIMESTAMP(6)" : "(UTC_TIMESTAMP(6) + INTERVAL #{offset} SECOND)"
           end
 
+          # A column without fractions drops them: rounded up, so that no lease ends early.
           def from_now(column, seconds)
+            seconds += 0.999999 if seconds.positive? && column.precision.to_i.zero?
             "#{now(column)} + INTERVAL #{(seconds * 1_000_000).to_i} MICROSECOND"
           end
 

@@ -14,6 +14,9 @@ module AceMQ
           PAUSES = (0.001..0.025) # seconds
           DEFAULT_TIMEOUT = 5_000 # milliseconds, where the database's configuration names none
 
+          # Ruby doubles a thread's slice of time with every step.
+          UNDISTURBED = 3
+
           # @param connection [ActiveRecord::ConnectionAdapters::SQLite3Adapter]
           def initialize(connection)
             @connection = connection
@@ -53,16 +56,27 @@ module AceMQ
             end
           end
 
-          def again_while_busy
+          def again_while_busy(&block)
             deadline = clock + ((@configuration[:timeout] || DEFAULT_TIMEOUT).to_i / 1000.0)
             begin
-              yield
+              undisturbed(&block)
             rescue ::ActiveRecord::StatementInvalid => e
               raise unless busy?(e) && clock < deadline
 
               sleep rand(PAUSES)
               retry
             end
+          end
+
+          # A thread that is switched away from between two rows of a SELECT keeps its lock meanwhile, and a thread that
+          # wants to commit waits for it in the way said above. So the switch should come before or after.
+          def undisturbed
+            thread = Thread.current
+            before = thread.priority
+            thread.priority = before + UNDISTURBED
+            yield
+          ensure
+            thread.priority = before
           end
 
           def busy?(error)
