@@ -2,7 +2,7 @@
 
 require_relative "../../native"
 require_relative "claim"
-require_relative "owned_claims"
+require_relative "execution_claims"
 
 module AceMQ
   module AMQP
@@ -25,16 +25,16 @@ module AceMQ
 
           @window = window.positive? ? window.to_f : DEFAULT_WINDOW
           @native = Native::Window.new(@window)
-          @owned = OwnedClaims.new(@native)
         end
 
         # @param key [#to_s]
         # @return [Symbol] {Claim::CLAIMED}, {Claim::DUPLICATE} (only when it was confirmed) or {Claim::IN_PROGRESS}
         def claim(key)
-          answer = @native.claim(key.to_s)
+          key = key.to_s
+          answer = @native.claim(key)
           return answer if answer.is_a?(Symbol)
 
-          @owned.store(key.to_s, answer)
+          ExecutionClaims.put(@native, key, ExecutionClaims::Entry.new(key, answer, false))
           Claim::CLAIMED
         end
 
@@ -48,15 +48,12 @@ module AceMQ
         #
         # @param key [#to_s]
         # @return [Boolean] false when this execution holds no claim on it
-        # @raise [ClaimLostError] when somebody else has taken the claim over
+        # @raise [ClaimLostError] when the claim has outlived the window
         def confirm(key)
-          token = @owned.fetch(key.to_s) or return false
-          if @native.confirm(key.to_s, token)
-            @owned.confirmed(key.to_s)
-            return true
-          end
+          entry = ExecutionClaims[@native, key.to_s] or return false
+          return true if @native.confirm(key.to_s, entry.owner)
 
-          @owned.delete(key.to_s)
+          ExecutionClaims.delete(@native, key.to_s)
           raise ClaimLostError, "the claim on #{key.to_s.inspect} outlived its window of #{window} s and is gone"
         end
 
@@ -65,8 +62,8 @@ module AceMQ
         # @param key [#to_s]
         # @return [Boolean] whether there was one to give back
         def forget(key)
-          token = @owned.delete(key.to_s)
-          token ? @native.forget(key.to_s, token) : false
+          entry = ExecutionClaims.delete(@native, key.to_s)
+          entry ? @native.forget(key.to_s, entry.owner) : false
         end
 
         # @return [Integer] keys remembered

@@ -1,0 +1,52 @@
+# frozen_string_literal: true
+
+module AceMQ
+  module AMQP
+    module Patterns
+      # Which keys this execution (a fiber) has claimed, and the token that proves each.
+      #
+      # By execution, not by process or store object: two threads of one process must not settle each other's claims,
+      # and `Store.new.confirm(key)` inside a handler must find the claim that another object of the same store made.
+      #
+      # @api private
+      class ExecutionClaims
+        # @!attribute stored    [String] the key as the store has it
+        # @!attribute owner     [Object] token of this one claim
+        # @!attribute confirmed [Boolean]
+        Entry = Struct.new(:stored, :owner, :confirmed)
+
+        # An execution has a handful of claims at a time. What is beyond was never settled (`first_time?` and nothing
+        # after it), or was confirmed long ago: the oldest are forgotten, and with them the right to settle them.
+        LIMIT = 1_000
+
+        VARIABLE = :acemq_idempotency_claims
+
+        class << self
+          # @param place [Object] what the key is about: a table's name, or a window
+          # @return [Entry, nil]
+          def [](place, key)
+            entries[[place, key]]
+          end
+
+          def put(place, key, entry)
+            entries.delete([place, key])
+            entries[[place, key]] = entry
+            entries.shift if entries.size > LIMIT
+          end
+
+          # @return [Entry, nil]
+          def delete(place, key)
+            entries.delete([place, key])
+          end
+
+          private
+
+          # Thread#[] belongs to the fiber.
+          def entries
+            Thread.current[VARIABLE] ||= {}
+          end
+        end
+      end
+    end
+  end
+end
