@@ -50,7 +50,7 @@ module AceMQ
           #
           # @param connection [ActiveRecord::ConnectionAdapters::AbstractAdapter]
           # @param table [String]
-          # @param concurrently [Boolean] PostgreSQL only: writers go on meanwhile; must be outside of a transaction
+          # @param concurrently [Boolean] writers go on meanwhile, on PostgreSQL too; must be outside of a transaction
           # @return [nil]
           def add_indexes(connection, table: OutboxTable::NAME, concurrently: false)
             OutboxTable.add_indexes(connection, Table.name!(table), concurrently: concurrently)

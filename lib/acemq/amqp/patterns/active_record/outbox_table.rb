@@ -31,10 +31,11 @@ module AceMQ
             add_indexes(connection, name)
           end
 
-          # @param concurrently [Boolean] without stopping writers on PostgreSQL; not inside a transaction then
+          # @param concurrently [Boolean] without stopping writers, on PostgreSQL too; not inside a transaction then
           def add_indexes(connection, name, concurrently: false)
-            options = concurrently ? { algorithm: :concurrently } : {}
-            indexes(Dialects.for(connection), name).each do |columns, index|
+            dialect = Dialects.for(connection)
+            options = concurrently && dialect.is_a?(Dialects::PostgreSQL) ? { algorithm: :concurrently } : {}
+            indexes(dialect, name).each do |columns, index|
               next if connection.index_name_exists?(name, index[:name])
 
               connection.add_index(name, columns, **index, **options)
