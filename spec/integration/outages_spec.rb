@@ -185,9 +185,11 @@ RSpec.describe "An outage", :broker do
       ActiveRecord::Base.transaction { 20.times { |n| put("a-#{n}", to: queue) } }
       relay = new_relay(open_connection, interval: 0.1, confirm_timeout: 1)
       other = new_relay(open_connection, confirm_timeout: 1)
+      elsewhere = new_queue(amqp)
       under_alarm do
         relay.start
         eventually(15) { expect(relay.state.name).to eq :blocked }
+        put("other", to: elsewhere)
         expect(elapsed { expect { Timeout.timeout(1) { other.sweep } }.to raise_error(Timeout::Error) }).to be < 4
         sleep 3 # longer than any confirm may take
         expect(marked).to be_empty
@@ -201,8 +203,10 @@ RSpec.describe "An outage", :broker do
 
     # Case 6 (b).
     it "a broker that stands still: unknown, uncharged, and sent again when it is back" do
-      ActiveRecord::Base.transaction { 20.times { |n| put("p-#{n}", to: queue) } }
       relay = new_relay(open_connection, interval: 0.1, confirm_timeout: 1)
+      put("first", to: queue)
+      relay.sweep
+      ActiveRecord::Base.transaction { 19.times { |n| put("p-#{n}", to: queue) } }
       broker.pause
       begin
         expect(elapsed { expect { relay.sweep }.to raise_error(AceMQ::AMQP::TransportError) }).to be < 8
