@@ -9,7 +9,7 @@ RSpec.describe AceMQ::AMQP::Patterns::OutboxRelay, "#sweep" do
   let(:pipeline) { AceMQ::SpecSupport::ScriptedPipeline.new }
 
   def relay(transport = pipeline, store = self.store, **options)
-    (@relays ||= {})[[transport, store, options]] ||= described_class.new(transport, store, **options)
+    (@made ||= {})[[transport, store, options]] ||= described_class.new(transport, store, **options)
   end
 
   def sweep_raising(error = AceMQ::AMQP::PublishError, transport: pipeline, **options)

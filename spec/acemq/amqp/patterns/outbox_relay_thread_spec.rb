@@ -10,11 +10,9 @@ RSpec.describe AceMQ::AMQP::Patterns::OutboxRelay, "#start" do
   let(:pipeline) { AceMQ::SpecSupport::ScriptedPipeline.new }
   let(:told) { Thread::Queue.new }
 
-  after { (@relays || []).each { |relay| relay.close(timeout: 2) } }
-
   def relay(transport = pipeline, store: self.store, interval: 0.01, **options)
     options[:on_error] = ->(error) { told << error } unless options.key?(:on_error)
-    described_class.new(transport, store, interval: interval, **options).tap { |relay| (@relays ||= []) << relay }
+    described_class.new(transport, store, interval: interval, **options).tap { |relay| relays << relay }
   end
 
   def messages_told
@@ -347,7 +345,7 @@ RSpec.describe AceMQ::AMQP::Patterns::OutboxRelay, "#start" do
 
     it "may be called by on_error" do
       pipeline.down = lost
-      relay = self.relay(on_error: ->(_) { @relays.last.close }).start
+      relay = self.relay(on_error: ->(_) { relays.last.close }).start
 
       eventually { expect(relay).not_to be_running }
     end
