@@ -52,7 +52,7 @@ module AceMQ
         mine = (0...DESTINATIONS).select { |d| d % @writers == index }
         while clock < @stop_writing
           ActiveRecord::Base.transaction { rand(1..8).times { add_next(store, "d#{mine.sample}") } }
-          ActiveRecord::Base.clear_active_connections!
+          ActiveRecord::Base.connection_pool.release_connection
         end
       end
 

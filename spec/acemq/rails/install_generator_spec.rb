@@ -27,7 +27,7 @@ RSpec.describe "the generator acemq:install" do
   def run(migration, direction)
     ActiveRecord::Migration.suppress_messages { migration.migrate(direction) }
   ensure
-    ActiveRecord::Base.clear_active_connections!
+    ActiveRecord::Base.connection_pool.release_connection
   end
 
   def index_names

@@ -94,7 +94,7 @@ RSpec.describe AceMQ::AMQP::Patterns::ActiveRecordIdempotencyStore, "claims" do
         end.to raise_error(AceMQ::AMQP::Patterns::ClaimLostError)
 
         expect(rows("orders", order: "id")).to eq []
-        ActiveRecord::Base.clear_active_connections!
+        ActiveRecord::Base.connection_pool.release_connection
       end
     end
 
@@ -127,7 +127,7 @@ RSpec.describe AceMQ::AMQP::Patterns::ActiveRecordIdempotencyStore, "claims" do
     it "confirms with the transaction that does the work" do
       store.claim("k")
       ActiveRecord::Base.transaction { store.confirm("k") }
-      ActiveRecord::Base.clear_active_connections!
+      ActiveRecord::Base.connection_pool.release_connection
 
       expect(store.confirm("k")).to be true
       expect(store.confirmed?("k")).to be true
@@ -139,7 +139,7 @@ RSpec.describe AceMQ::AMQP::Patterns::ActiveRecordIdempotencyStore, "claims" do
         store.confirm("k")
         raise ActiveRecord::Rollback
       end
-      ActiveRecord::Base.clear_active_connections!
+      ActiveRecord::Base.connection_pool.release_connection
       expect(elsewhere { store.claim("k") }).to eq :in_progress
 
       expect(store.confirm("k")).to be true
@@ -152,7 +152,7 @@ RSpec.describe AceMQ::AMQP::Patterns::ActiveRecordIdempotencyStore, "claims" do
         store.confirm("k")
         raise ActiveRecord::Rollback
       end
-      ActiveRecord::Base.clear_active_connections!
+      ActiveRecord::Base.connection_pool.release_connection
 
       expect(store.forget("k")).to be true
       expect(elsewhere { store.claim("k") }).to eq :claimed
@@ -336,7 +336,7 @@ RSpec.describe AceMQ::AMQP::Patterns::ActiveRecordIdempotencyStore, "claims" do
           ActiveRecord::Base.transaction do
             1_100.times { |i| store.claim("k#{i}") }
           end
-          ActiveRecord::Base.clear_active_connections!
+          ActiveRecord::Base.connection_pool.release_connection
           [Thread.current[AceMQ::AMQP::Patterns::ExecutionClaims::VARIABLE].size, store.confirm("k1099")]
         end
 

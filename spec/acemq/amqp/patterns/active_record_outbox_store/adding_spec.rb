@@ -20,7 +20,7 @@ RSpec.describe AceMQ::AMQP::Patterns::ActiveRecordOutboxStore, "adding" do
     Thread.new { rows.map { |row| row["id"] } }.value
   end
 
-  after { ActiveRecord::Base.clear_active_connections! }
+  after { ActiveRecord::Base.connection_pool.release_connection }
 
   on_each_database do |name|
     before(:context) do

@@ -200,7 +200,7 @@ RSpec.describe AceMQ::AMQP::Patterns::ActiveRecordOutboxStore, "claiming" do
       it "gives two relays different rows" do
         ids = Array.new(200) { |i| format("%03d", i) }
         ActiveRecord::Base.transaction { add(*ids) }
-        ActiveRecord::Base.clear_active_connections!
+        ActiveRecord::Base.connection_pool.release_connection
 
         found = Array.new(4) { Thread.new { claimed_ids(50, on: described_class.new, ordering: :none) } }.map(&:value)
         expect(found.flatten.sort).to eq ids
@@ -315,7 +315,7 @@ RSpec.describe AceMQ::AMQP::Patterns::ActiveRecordOutboxStore, "claiming" do
         expect(store.pending_count).to eq 2
         expect(claimed_ids(1)).to eq ["b"]
       end
-      ActiveRecord::Base.clear_active_connections!
+      ActiveRecord::Base.connection_pool.release_connection
     end
 
     it "writes although the surrounding request may only read" do

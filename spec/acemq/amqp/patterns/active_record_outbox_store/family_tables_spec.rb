@@ -15,7 +15,12 @@ RSpec.describe AceMQ::AMQP::Patterns::ActiveRecordOutboxStore, "tables of others
   end
 
   def local?
-    ActiveRecord::Base.default_timezone == :local
+    time_zones.default_timezone == :local
+  end
+
+  # Where the setting lives: it moved with Rails 7.
+  def time_zones
+    ActiveRecord.respond_to?(:default_timezone) ? ActiveRecord : ActiveRecord::Base
   end
 
   def write(id, created_at, locked_by: nil, locked_until: "NULL", routing_key: id)
@@ -82,10 +87,10 @@ RSpec.describe AceMQ::AMQP::Patterns::ActiveRecordOutboxStore, "tables of others
   { "America/New_York" => :utc, "Asia/Tokyo" => :local, "America/Caracas" => :local }.each do |zone, setting|
     describe "in #{zone} with default_timezone #{setting}" do
       around do |example|
-        default = ActiveRecord::Base.default_timezone
-        ActiveRecord::Base.default_timezone = setting
+        default = time_zones.default_timezone
+        time_zones.default_timezone = setting
         in_zone(zone) { example.run }
-        ActiveRecord::Base.default_timezone = default
+        time_zones.default_timezone = default
       end
 
       on_each_database do |name|

@@ -13,7 +13,7 @@ RSpec.describe AceMQ::AMQP::Patterns::ActiveRecordOutboxStore, "and other people
         added << true
         finish.pop
       end
-      ActiveRecord::Base.clear_active_connections!
+      ActiveRecord::Base.connection_pool.release_connection
     end
     added.pop
     yield
@@ -24,7 +24,7 @@ RSpec.describe AceMQ::AMQP::Patterns::ActiveRecordOutboxStore, "and other people
 
   def fill(*ids)
     ActiveRecord::Base.transaction { add(*ids) }
-    ActiveRecord::Base.clear_active_connections!
+    ActiveRecord::Base.connection_pool.release_connection
   end
 
   on_each_database(:postgres, :mariadb) do |name|
@@ -78,7 +78,7 @@ RSpec.describe AceMQ::AMQP::Patterns::ActiveRecordOutboxStore, "and other people
         Thread.new do
           until stop
             ActiveRecord::Base.transaction { 5.times { store.add(outbox_record(routing_key: "k#{rand(4)}")) } }
-            ActiveRecord::Base.clear_active_connections!
+            ActiveRecord::Base.connection_pool.release_connection
           end
         rescue StandardError => e
           errors << e
@@ -112,7 +112,7 @@ RSpec.describe AceMQ::AMQP::Patterns::ActiveRecordOutboxStore, "and other people
         ActiveRecord::Base.connection.execute("SELECT * FROM acemq_outbox WHERE id = 'b' FOR UPDATE")
         expect(Thread.new { claimed_ids }.value).to eq ["a"]
       end
-      ActiveRecord::Base.clear_active_connections!
+      ActiveRecord::Base.connection_pool.release_connection
     end
   end
 end

@@ -49,7 +49,7 @@ RSpec.describe AceMQ::AMQP::Patterns::ActiveRecordOutboxStore, "when its databas
 
       expect(store.mark_published(%w[a b])).to eq 2
     ensure
-      ActiveRecord::Base.clear_active_connections!
+      ActiveRecord::Base.connection_pool.release_connection
     end
 
     it "leaves a lost transaction to the caller" do
@@ -60,7 +60,7 @@ RSpec.describe AceMQ::AMQP::Patterns::ActiveRecordOutboxStore, "when its databas
           store.add(outbox_record("d"))
         end
       end.to raise_error(ActiveRecord::ActiveRecordError)
-      ActiveRecord::Base.clear_active_connections!
+      ActiveRecord::Base.connection_pool.release_connection
 
       expect(rows.map { |row| row["id"] }).to eq %w[a b]
     end
