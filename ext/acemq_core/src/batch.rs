@@ -4,6 +4,7 @@
 //! answer, or the time is up. That is what makes the returns of a chunk exact (see [`crate::verdict`]).
 
 use crate::error::{Error, Kind, Scope};
+use crate::failpoint;
 use crate::line::Line;
 use crate::link::Link;
 use crate::message::{Destination, Message};
@@ -251,7 +252,7 @@ async fn dispatch(link: &Link, channel: &Channel, messages: &[&Message], pace: &
     let mut answers = vec![Answer::Silence; messages.len()];
     let mut returns = Vec::new();
     let mut pending: FuturesUnordered<_> =
-        messages.iter().enumerate().map(|(at, message)| publish(channel, at, message)).collect();
+        messages.iter().enumerate().map(|(at, m)| publish(channel, at, m, at + 1 == messages.len())).collect();
     let mut deadline = Instant::now() + pace.confirm_timeout;
     loop {
         tokio::select! {
@@ -274,7 +275,12 @@ async fn dispatch(link: &Link, channel: &Channel, messages: &[&Message], pace: &
     (answers, returns)
 }
 
-async fn publish(channel: &Channel, at: usize, message: &Message) -> (usize, lapin::Result<Confirmation>) {
+async fn publish(
+    channel: &Channel,
+    at: usize,
+    message: &Message,
+    last: bool,
+) -> (usize, lapin::Result<Confirmation>) {
     let options = BasicPublishOptions { mandatory: message.mandatory, immediate: false };
     let sent = channel
         .basic_publish(
@@ -285,6 +291,9 @@ async fn publish(channel: &Channel, at: usize, message: &Message) -> (usize, lap
             message.properties.clone(),
         )
         .await;
+    if last {
+        failpoint::after_publish();
+    }
     match sent {
         Ok(confirm) => (at, confirm.await),
         Err(e) => (at, Err(e)),

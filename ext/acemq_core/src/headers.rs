@@ -164,6 +164,54 @@ fn received_value(value: &AMQPValue) -> Value {
 mod tests {
     use super::*;
     use crate::error::{Kind, Scope};
+    use proptest::prelude::*;
+
+    /// Any value the wire can carry; keys of a table are unique and sorted, as they come back.
+    fn value() -> impl Strategy<Value = Value> {
+        let leaf = prop_oneof![
+            Just(Value::Nothing),
+            any::<bool>().prop_map(Value::Bool),
+            any::<i64>().prop_map(Value::Int),
+            prop::num::f64::NORMAL.prop_map(Value::Float),
+            (any::<u8>(), any::<u32>()).prop_map(|(scale, mantissa)| Value::Decimal(scale, mantissa)),
+            any::<u64>().prop_map(Value::Time),
+            proptest::collection::vec(any::<u8>(), 0..40).prop_map(Value::Text),
+        ];
+        leaf.prop_recursive(4, 30, 5, |inner| {
+            prop_oneof![
+                proptest::collection::vec(inner.clone(), 0..5).prop_map(Value::List),
+                proptest::collection::btree_map("[a-z]{0,8}", inner, 0..5)
+                    .prop_map(|map| Value::Table(map.into_iter().collect())),
+            ]
+        })
+    }
+
+    /// What lapin makes of it.
+    fn encoded_size(table: &FieldTable) -> usize {
+        let encode = lapin::types::generation::gen_field_table(table);
+        cookie_factory::gen_simple(encode, Vec::new()).unwrap().len()
+    }
+
+    proptest! {
+        #[test]
+        fn what_the_wire_can_carry_comes_back_as_it_was(
+            headers in proptest::collection::btree_map("[a-z]{1,12}", value(), 0..6)
+        ) {
+            let headers: Headers = headers.into_iter().collect();
+            let (table, size) = table(&headers).unwrap();
+            prop_assert_eq!(size, encoded_size(&table));
+            prop_assert_eq!(received(&table), headers);
+        }
+
+        #[test]
+        fn no_stored_text_makes_it_panic(text in proptest::collection::vec(any::<u8>(), 0..200), json in "[\\[{\"a:,0-9\\]}\\\\uné]{0,80}") {
+            for text in [text.as_slice(), json.as_bytes()] {
+                if let Ok(headers) = from_json(text) {
+                    let _ = table(&headers);
+                }
+            }
+        }
+    }
 
     fn refusal(headers: Headers) -> String {
         let error = table(&headers).unwrap_err();

@@ -10,6 +10,7 @@
 //! | [`publisher`], [`batch`], [`verdict`] | confirmed publishing and what became of each record |
 //! | [`topology`], [`inbox`] | declarations and single gets |
 //! | [`ticket`] | what a plain thread waits on |
+//! | `failpoint` | where tests make the process die |
 //! | [`window`] | the in-memory idempotency window |
 #![forbid(unsafe_code)]
 
@@ -17,6 +18,7 @@ pub mod address;
 pub mod batch;
 pub mod body;
 pub mod error;
+mod failpoint;
 pub mod headers;
 pub mod inbox;
 pub mod line;

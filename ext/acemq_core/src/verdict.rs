@@ -158,45 +158,69 @@ mod tests {
         assert_eq!(kinds(&outcomes), [Some(Kind::Lost), Some(Kind::Returned)]);
     }
 
+    /// What the broker does with a record.
+    #[derive(Clone, Copy, Debug, PartialEq)]
+    enum Fate {
+        Queued,
+        Unroutable,
+        Nacked,
+        /// A queue that never confirms.
+        Stuck,
+    }
+
     /// The broker and lapin's queue of returns, cut off after any number of frames. A return comes some time before
-    /// its own ack, with other records' acks in between.
-    fn play(routable: &[bool], times: &[(u32, u32)], cut: usize) -> (Vec<Answer>, Vec<usize>) {
+    /// its own ack, with other records' acks in between; acks come in any order, several at once too.
+    fn play(records: &[(Fate, u32, u32)], cut: usize, ending: &Answer) -> (Vec<Answer>, Vec<usize>) {
         let mut frames: Vec<(u32, usize, bool)> = Vec::new();
-        for (i, &(ack, before)) in times.iter().enumerate() {
-            frames.push((ack + 1, i, false));
-            if !routable[i] {
-                frames.push((before % (ack + 1), i, true));
+        for (i, &(fate, answer, before)) in records.iter().enumerate() {
+            if fate != Fate::Stuck {
+                frames.push((answer + 1, i, false));
+            }
+            if fate == Fate::Unroutable {
+                frames.push((before % (answer + 1), i, true));
             }
         }
         frames.sort_unstable();
         let mut waiting = VecDeque::new();
-        let mut answers = vec![Answer::Failed(lost("cut")); routable.len()];
+        let mut answers = vec![ending.clone(); records.len()];
         let mut returned = Vec::new();
         for &(_, i, is_return) in frames.iter().take(cut) {
             if is_return {
                 waiting.push_back(i);
             } else {
-                answers[i] = Answer::Ack;
+                answers[i] = if records[i].0 == Fate::Nacked { Answer::Nack } else { Answer::Ack };
                 returned.extend(waiting.pop_front());
             }
         }
         (answers, returned)
     }
 
+    fn fate() -> impl Strategy<Value = Fate> {
+        prop_oneof![4 => Just(Fate::Queued), 3 => Just(Fate::Unroutable), 1 => Just(Fate::Nacked), 1 => Just(Fate::Stuck)]
+    }
+
     proptest! {
         #[test]
-        fn whatever_is_cut_off_nothing_unroutable_is_called_confirmed(
-            records in proptest::collection::vec((any::<bool>(), 0..1000u32, any::<u32>()), 1..30),
+        fn whatever_is_cut_off_only_what_is_in_a_queue_is_called_confirmed(
+            records in proptest::collection::vec((fate(), 0..40u32, any::<u32>()), 1..30),
             cut in 0..70usize,
+            closed in any::<bool>(),
         ) {
-            let routable: Vec<bool> = records.iter().map(|record| record.0).collect();
-            let times: Vec<(u32, u32)> = records.iter().map(|record| (record.1, record.2)).collect();
-            let (answers, returned) = play(&routable, &times, cut);
-            let outcomes = judged(&answers, &returned);
-            let everything_came = cut >= 2 * routable.len();
-            for (i, outcome) in outcomes.iter().enumerate() {
-                prop_assert!(outcome.is_err() || routable[i], "{i} went nowhere and was called confirmed");
-                prop_assert!(outcome.is_ok() || !everything_came || !routable[i], "{i} arrived and was not confirmed");
+            let ending = if closed { Answer::Failed(lost("cut")) } else { Answer::Silence };
+            let (answers, returned) = play(&records, cut, &ending);
+            let everything_came = cut >= 2 * records.len();
+            for ((i, outcome), &(fate, ..)) in judged(&answers, &returned).iter().enumerate().zip(&records) {
+                match (fate, outcome) {
+                    (Fate::Queued, Err(e)) => {
+                        prop_assert!(!everything_came, "{i} arrived and was not confirmed");
+                        prop_assert!(e.unknown() , "{i} may have arrived, and its error denies it");
+                    }
+                    (Fate::Queued, Ok(())) => {}
+                    (_, Ok(())) => prop_assert!(false, "{i} is {fate:?} and was called confirmed"),
+                    (Fate::Unroutable, Err(e)) => prop_assert!(!everything_came || e.kind() == Kind::Returned),
+                    (Fate::Nacked, Err(e)) => prop_assert!(!everything_came || e.kind() == Kind::Nacked),
+                    (Fate::Stuck, Err(e)) => prop_assert!(e.unknown()),
+                }
             }
         }
     }
