@@ -5,6 +5,7 @@
 
 use crate::error::{Error, Kind, Scope};
 use crate::failpoint;
+use crate::gate::SendBy;
 use crate::line::Line;
 use crate::link::Link;
 use crate::message::{Destination, Message};
@@ -27,8 +28,6 @@ pub struct Pace {
     pub in_flight_bytes: usize,
     /// Since the last answer.
     pub confirm_timeout: Duration,
-    /// Nothing is written any more after this.
-    pub send_by: Option<std::time::Instant>,
     /// A relay's batch: it waits out an alarm of the broker, and once a destination has not taken a record,
     /// nothing later for it is written.
     pub relay: bool,
@@ -64,8 +63,14 @@ impl Desk {
 
     /// Sends a batch, and writes down what became of each record as it learns it. When this future is dropped
     /// half-way, what is written down is the truth of that moment, and a record without an outcome was not sent.
-    pub(crate) async fn send(&mut self, messages: &[Message], pace: &Pace, outcomes: &mut [Option<Outcome>]) {
-        let mut run = Run { messages, pace, outcomes, held: HashSet::new() };
+    pub(crate) async fn send(
+        &mut self,
+        messages: &[Message],
+        pace: &Pace,
+        send_by: &Arc<SendBy>,
+        outcomes: &mut [Option<Outcome>],
+    ) {
+        let mut run = Run { messages, pace, send_by, outcomes, held: HashSet::new() };
         if let Err(e) = self.run(&mut run).await {
             run.rest(&e);
         }
@@ -194,7 +199,7 @@ impl Desk {
 
     /// Sends one chunk, waits for its answers and judges it.
     async fn chunk(&mut self, run: &mut Run<'_>, chunk: &[usize]) -> Result<End, Error> {
-        if run.pace.send_by.is_some_and(|end| std::time::Instant::now() >= end) {
+        if run.send_by.passed() {
             return Err(Error::new(Kind::Unsent, "its lease would have run out"));
         }
         let (link, channel) = self.channel().await?;
@@ -202,7 +207,7 @@ impl Desk {
         for &i in chunk {
             run.set(i, Err(lost("it was given up while it was out")));
         }
-        let (answers, returns) = dispatch(&link, &channel, &messages, run.pace).await;
+        let (answers, returns) = dispatch(&link, &channel, &messages, run.pace, run.send_by).await;
 
         if answers.iter().any(|answer| matches!(answer, Answer::Ack | Answer::Nack)) {
             link.prove();
@@ -248,11 +253,18 @@ impl Desk {
 }
 
 /// Publishes a chunk on one channel and gathers the broker's answers.
-async fn dispatch(link: &Link, channel: &Channel, messages: &[&Message], pace: &Pace) -> (Vec<Answer>, Vec<Return>) {
+async fn dispatch(
+    link: &Link,
+    channel: &Channel,
+    messages: &[&Message],
+    pace: &Pace,
+    send_by: &Arc<SendBy>,
+) -> (Vec<Answer>, Vec<Return>) {
+    link.gate.watch(send_by);
     let mut answers = vec![Answer::Silence; messages.len()];
     let mut returns = Vec::new();
     let mut pending: FuturesUnordered<_> =
-        messages.iter().enumerate().map(|(at, m)| publish(channel, at, m, at + 1 == messages.len())).collect();
+        messages.iter().enumerate().map(|(at, m)| publish(link, channel, at, m, at + 1 == messages.len())).collect();
     let mut deadline = Instant::now() + pace.confirm_timeout;
     loop {
         tokio::select! {
@@ -276,6 +288,7 @@ async fn dispatch(link: &Link, channel: &Channel, messages: &[&Message], pace: &
 }
 
 async fn publish(
+    link: &Link,
     channel: &Channel,
     at: usize,
     message: &Message,
@@ -291,7 +304,9 @@ async fn publish(
             message.properties.clone(),
         )
         .await;
+    // Frames are written in order: with the last record, all are.
     if last {
+        link.gate.open();
         failpoint::after_publish();
     }
     match sent {
@@ -364,6 +379,7 @@ async fn exists(link: &Link, name: &ShortString) -> Result<bool, Error> {
 struct Run<'a> {
     messages: &'a [Message],
     pace: &'a Pace,
+    send_by: &'a Arc<SendBy>,
     outcomes: &'a mut [Option<Outcome>],
     /// Destinations that did not take a record of a relay's batch.
     held: HashSet<Destination>,

@@ -6,7 +6,7 @@
 //! | [`tls`] | what a TLS dial verifies and shows |
 //! | [`message`], [`headers`], [`body`] | what goes on the wire, and into the table |
 //! | [`runtime`] | the one tokio runtime of this process |
-//! | [`link`], [`line`] | one live connection; the thing that dials a new one when it is gone |
+//! | [`link`], [`gate`], [`line`] | one live connection; until when it may be written to; what dials a new one |
 //! | [`publisher`], [`batch`], [`verdict`] | confirmed publishing and what became of each record |
 //! | [`topology`], [`inbox`] | declarations and single gets |
 //! | [`ticket`] | what a plain thread waits on |
@@ -19,6 +19,7 @@ pub mod batch;
 pub mod body;
 pub mod error;
 mod failpoint;
+pub mod gate;
 pub mod headers;
 pub mod inbox;
 pub mod line;

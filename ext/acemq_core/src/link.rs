@@ -5,8 +5,10 @@
 
 use crate::address::Host;
 use crate::error::{Error, Kind, Result};
+use crate::gate::{Gate, GatedReactor, GatedStream};
 use crate::line::Settings;
-use async_compat::Compat;
+use async_rs::Tokio;
+use async_rs::util::RuntimeParts;
 use futures_util::StreamExt;
 use lapin::tcp::{AsyncTcpStream, RustlsConnector};
 use lapin::types::{LongString, ShortString};
@@ -32,6 +34,8 @@ pub(crate) struct Link {
     socket: Socket,
     /// Why the broker has blocked us, as it last said.
     reason: Arc<Mutex<String>>,
+    /// Until when may be written to it.
+    pub(crate) gate: Arc<Gate>,
     /// Set by the first confirm: the broker tells of an alarm only after a publish.
     pub(crate) proven: AtomicBool,
 }
@@ -71,12 +75,14 @@ impl Link {
     ) -> Result<Self> {
         let (tcp, socket) =
             timeout_at(end, connect(settings, host)).await.map_err(|_| timed_out(settings, host, "answer"))??;
+        let gate = Arc::new(Gate::default());
+        let stream = GatedStream::new(tcp, Arc::clone(&gate));
         let stream = match tls {
-            None => AsyncTcpStream::Plain(Compat::new(tcp)),
+            None => AsyncTcpStream::Plain(stream),
             Some(config) => {
                 let connector = RustlsConnector::from(Arc::clone(config));
                 let name = settings.tls.as_ref().and_then(|t| t.server_name.as_deref()).unwrap_or(&host.name);
-                let handshake = AsyncTcpStream::Plain(Compat::new(tcp)).into_rustls(&connector, name);
+                let handshake = AsyncTcpStream::Plain(stream).into_rustls(&connector, name);
                 timeout_at(end, handshake)
                     .await
                     .map_err(|_| timed_out(settings, host, "finish the TLS handshake"))?
@@ -85,7 +91,8 @@ impl Link {
         };
 
         let cell = Mutex::new(Some(stream));
-        let runtime = async_rs::Runtime::tokio_with_handle(Handle::current());
+        let tokio = Tokio::default().with_handle(Handle::current());
+        let runtime = async_rs::Runtime::new(RuntimeParts::new(tokio.clone(), GatedReactor(tokio)));
         let dial = Connection::connector(
             uri(settings, host),
             runtime,
@@ -94,7 +101,7 @@ impl Link {
         );
         match timeout_at(end, dial).await {
             Ok(Ok(connection)) => {
-                Ok(Self { reason: watch(&connection), connection, socket, proven: AtomicBool::new(false) })
+                Ok(Self { reason: watch(&connection), connection, socket, gate, proven: AtomicBool::new(false) })
             }
             Ok(Err(e)) => {
                 socket.abort();

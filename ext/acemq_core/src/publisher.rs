@@ -2,6 +2,7 @@
 
 use crate::batch::{Desk, Pace};
 use crate::error::{Error, Kind};
+use crate::gate::SendBy;
 use crate::line::Line;
 use crate::message::Message;
 use crate::ticket::Ticket;
@@ -20,6 +21,7 @@ const MERGED: usize = 1000;
 struct Job {
     messages: Vec<Message>,
     pace: Pace,
+    send_by: Arc<SendBy>,
     ticket: Arc<Ticket<Outcomes>>,
 }
 
@@ -37,9 +39,10 @@ impl Publisher {
     }
 
     /// Hands a batch over. The ticket answers with one outcome per message, in order.
-    pub fn submit(&self, messages: Vec<Message>, pace: Pace) -> Arc<Ticket<Outcomes>> {
+    /// After `send_by` nothing more of it is written, not even what lapin was handed before.
+    pub fn submit(&self, messages: Vec<Message>, pace: Pace, send_by: Arc<SendBy>) -> Arc<Ticket<Outcomes>> {
         let ticket = Ticket::new();
-        let job = Job { messages, pace, ticket: Arc::clone(&ticket) };
+        let job = Job { messages, pace, send_by, ticket: Arc::clone(&ticket) };
         if let Err(refused) = self.jobs.send(job) {
             let count = refused.0.messages.len();
             ticket.answer(vec![Err(unsent("the publisher has stopped")); count]);
@@ -97,7 +100,7 @@ async fn send(desk: Desk, jobs: Vec<Job>) -> Desk {
     for job in cancelled {
         job.ticket.answer(vec![Err(unsent("it was cancelled")); job.messages.len()]);
     }
-    let Some(pace) = jobs.first().map(|job| job.pace) else { return desk };
+    let Some((pace, send_by)) = jobs.first().map(|job| (job.pace, Arc::clone(&job.send_by))) else { return desk };
 
     let shares: Vec<(Arc<Ticket<Outcomes>>, usize)> =
         jobs.iter().map(|job| (Arc::clone(&job.ticket), job.messages.len())).collect();
@@ -105,7 +108,7 @@ async fn send(desk: Desk, jobs: Vec<Job>) -> Desk {
     // Of several publishes that share a barrier none can be cancelled alone.
     let only = if shares.len() == 1 { Some(Arc::clone(&shares[0].0)) } else { None };
 
-    let (desk, mut outcomes) = guarded(desk, messages, pace, only).await;
+    let (desk, mut outcomes) = guarded(desk, messages, pace, send_by, only).await;
     for (ticket, size) in shares {
         ticket.answer(outcomes.drain(..size).collect());
     }
@@ -117,16 +120,17 @@ async fn guarded(
     mut desk: Desk,
     messages: Vec<Message>,
     pace: Pace,
+    send_by: Arc<SendBy>,
     only: Option<Arc<Ticket<Outcomes>>>,
 ) -> (Desk, Outcomes) {
     let (line, total) = (desk.line(), messages.len());
     let sending = tokio::spawn(async move {
         let mut outcomes = vec![None; messages.len()];
         match only {
-            None => desk.send(&messages, &pace, &mut outcomes).await,
+            None => desk.send(&messages, &pace, &send_by, &mut outcomes).await,
             Some(ticket) => tokio::select! {
                 biased;
-                () = desk.send(&messages, &pace, &mut outcomes) => {}
+                () = desk.send(&messages, &pace, &send_by, &mut outcomes) => {}
                 () = ticket.cancelled() => desk.abort(),
             },
         }

@@ -7,6 +7,7 @@ use crate::gvl;
 use crate::ticket::Ticket;
 use acemq_core::address::Address;
 use acemq_core::batch::Pace;
+use acemq_core::gate::SendBy;
 use acemq_core::inbox::Inbox;
 use acemq_core::line::{Line, Settings};
 use acemq_core::publisher::Publisher;
@@ -120,12 +121,12 @@ impl Client {
 
     /// `submit([message parts, ...], pace) -> Ticket`
     fn submit(ruby: &Ruby, rb_self: &Self, messages: RArray, pace: RHash) -> Result<Ticket, Error> {
-        let send_by: Option<f64> = option(ruby, pace, "send_by")?;
+        let limit: Option<f64> = option(ruby, pace, "send_by")?;
+        let send_by = SendBy::new(limit.and_then(|limit| Instant::now().checked_add(seconds(limit))));
         let pace = Pace {
             in_flight: option(ruby, pace, "in_flight")?,
             in_flight_bytes: option(ruby, pace, "in_flight_bytes")?,
             confirm_timeout: seconds(option(ruby, pace, "confirm_timeout")?),
-            send_by: send_by.and_then(|s| Instant::now().checked_add(seconds(s))),
             relay: option(ruby, pace, "relay")?,
         };
         let mut good = Vec::with_capacity(messages.len());
@@ -136,8 +137,8 @@ impl Client {
                 Err(refusal) => refused.push((at, refusal)),
             }
         }
-        let ticket = rb_self.with_live(ruby, |live| live.publisher.submit(good, pace))?;
-        Ok(Ticket::new(ticket, refused))
+        let ticket = rb_self.with_live(ruby, |live| live.publisher.submit(good, pace, Arc::clone(&send_by)))?;
+        Ok(Ticket::new(ticket, send_by, refused))
     }
 
     /// `perform(operation, options)`: one operation on the topology.

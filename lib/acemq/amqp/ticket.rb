@@ -54,6 +54,14 @@ module AceMQ
         raise
       end
 
+      # Says that the leases of its records were renewed.
+      #
+      # @param seconds [Numeric] from now, after which nothing more of it is written
+      # @return [nil]
+      def send_by(seconds)
+        @native.send_by(seconds.to_f)
+      end
+
       # Has nothing more written, and the connection dropped if something is out. The next {#wait} ends promptly.
       #
       # @return [nil]
