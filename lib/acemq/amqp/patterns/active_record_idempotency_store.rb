@@ -3,7 +3,6 @@
 require "securerandom"
 require_relative "claim"
 require_relative "execution_claims"
-require_relative "execution_claims"
 require_relative "active_record/database"
 require_relative "active_record/idempotency_table"
 require_relative "active_record/idempotency_sql"

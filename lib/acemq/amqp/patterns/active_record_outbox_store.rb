@@ -40,9 +40,11 @@ module AceMQ
           #
           # @param connection [ActiveRecord::ConnectionAdapters::AbstractAdapter]
           # @param table [String]
+          # @param by_time [Boolean] one index more on PostgreSQL, for relays with `ordering: :strict` or `:none` on a
+          #   long backlog
           # @return [nil]
-          def create_table(connection, table: OutboxTable::NAME)
-            OutboxTable.create(connection, Table.name!(table))
+          def create_table(connection, table: OutboxTable::NAME, by_time: false)
+            OutboxTable.create(connection, Table.name!(table), by_time: by_time)
             nil
           end
 
@@ -50,10 +52,11 @@ module AceMQ
           #
           # @param connection [ActiveRecord::ConnectionAdapters::AbstractAdapter]
           # @param table [String]
+          # @param by_time [Boolean] see {.create_table}
           # @param concurrently [Boolean] writers go on meanwhile, on PostgreSQL too; must be outside of a transaction
           # @return [nil]
-          def add_indexes(connection, table: OutboxTable::NAME, concurrently: false)
-            OutboxTable.add_indexes(connection, Table.name!(table), concurrently: concurrently)
+          def add_indexes(connection, table: OutboxTable::NAME, by_time: false, concurrently: false)
+            OutboxTable.add_indexes(connection, Table.name!(table), by_time: by_time, concurrently: concurrently)
             nil
           end
         end
@@ -96,6 +99,11 @@ module AceMQ
         # @raise [ConfigurationError] naming the table, what it lacks, and what to run
         def check!
           @database.write { self }
+        end
+
+        # @return [Boolean] whether claims have the index that they walk along; without it they work, more slowly
+        def indexed?
+          on_database { |sql| !sql.destination_index.nil? }
         end
 
         # Writes a record in the caller's transaction, if there is one. A record whose id is there already is not

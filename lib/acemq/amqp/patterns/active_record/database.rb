@@ -32,7 +32,8 @@ module AceMQ
 
           @model = model || ::ActiveRecord::Base
           @definition = definition
-          @name = Table.name!(table || model&.table_name || definition::NAME)
+          table ||= @model.table_name unless @model.equal?(::ActiveRecord::Base) # which has none to be asked for
+          @name = Table.name!(table || definition::NAME)
         end
 
         # For what belongs to the caller's transaction.

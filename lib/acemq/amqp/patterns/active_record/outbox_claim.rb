@@ -1,5 +1,6 @@
 # frozen_string_literal: true
 
+require_relative "../failpoint"
 require_relative "settling"
 
 module AceMQ
@@ -71,6 +72,7 @@ module AceMQ
 
           on_database do |settling|
             mark(settling, confirmed, settled)
+            Failpoint.reach(:mid_mark) unless confirmed.empty?
             charge(settling, failed, settled)
             hold(settling, held, settled)
             release(settling, unsent, settled)

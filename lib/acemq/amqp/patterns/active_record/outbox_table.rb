@@ -25,17 +25,18 @@ module AceMQ
 
         class << self
           # @param connection [ActiveRecord::ConnectionAdapters::AbstractAdapter]
-          def create(connection, name)
+          # @param by_time [Boolean] whether claims are to find the oldest rows of the whole table quickly as well
+          def create(connection, name, by_time:)
             dialect = Dialects.for(connection)
             connection.create_table(name, id: :string, limit: 64, **options(dialect)) { |t| columns(t) }
-            add_indexes(connection, name)
+            add_indexes(connection, name, by_time: by_time)
           end
 
           # @param concurrently [Boolean] without stopping writers, on PostgreSQL too; not inside a transaction then
-          def add_indexes(connection, name, concurrently: false)
+          def add_indexes(connection, name, by_time:, concurrently: false)
             dialect = Dialects.for(connection)
             options = concurrently && dialect.is_a?(Dialects::PostgreSQL) ? { algorithm: :concurrently } : {}
-            indexes(dialect, name).each do |columns, index|
+            indexes(dialect, name.split(".").last, by_time).each do |columns, index|
               next if connection.index_name_exists?(name, index[:name])
 
               connection.add_index(name, columns, **index, **options)
@@ -68,20 +69,18 @@ module AceMQ
             t.datetime :locked_until, precision: 6
           end
 
-          # None of them has a column that a claim writes.
-          def indexes(dialect, name)
-            base = name.split(".").last
+          # None of them has a column that a claim writes. The one by (published_at, created_at) gives no order on
+          # PostgreSQL, which has partial ones instead.
+          def indexes(dialect, base, by_time)
             walk = %i[exchange_name routing_key created_at]
+            by_destination = [[*walk, :id], { name: "#{base}_destination", where: PENDING }]
+            pending = [%i[published_at created_at], { name: "#{base}_pending" }]
             case dialect
-            when Dialects::MySQL
-              [[[:published_at, *walk], { name: "#{base}_destination" }],
-               [%i[published_at created_at], { name: "#{base}_pending" }]]
-            when Dialects::PostgreSQL
-              [[[*walk, :id], { name: "#{base}_destination", where: PENDING }],
-               [%i[published_at], { name: "#{base}_published", where: PUBLISHED }]]
+            when Dialects::MySQL then [[[:published_at, *walk], { name: "#{base}_destination" }], pending]
+            when Dialects::SQLite then [by_destination, pending]
             else
-              [[[*walk, :id], { name: "#{base}_destination", where: PENDING }],
-               [%i[published_at created_at], { name: "#{base}_pending" }]]
+              oldest = [%i[created_at id], { name: "#{base}_oldest", where: PENDING }]
+              [by_destination, [%i[published_at], { name: "#{base}_published", where: PUBLISHED }], *([oldest] if by_time)]
             end
           end
         end

@@ -94,11 +94,31 @@ RSpec.describe AceMQ::AMQP::Patterns::ActiveRecordOutboxStore, "use of indexes" 
   on_each_database do
     it "are added to a table that came without them, once" do
       make_outbox(:application)
+      expect(store.indexed?).to be false
       2.times { connection { |db| described_class.add_indexes(db) } }
 
+      expect(store.indexed?).to be true
       fill
       claims = statements("AceMQ claim") { store.claim(50) }
       expect(plan(claims.first)).to include("acemq_outbox_destination")
+    end
+  end
+
+  on_each_database do
+    it "find the oldest rows of the whole table, where it was made for that" do
+      connection do |db|
+        db.drop_table(:acemq_outbox, if_exists: true)
+        described_class.create_table(db, by_time: true)
+      end
+      fill
+
+      %i[strict none].each do |ordering|
+        claims = statements(database == :postgres && ordering == :none ? "AceMQ lease" : "AceMQ claim") do
+          store.claim(50, ordering: ordering)
+        end
+        expect(plan(claims.first)).to match(/acemq_outbox_(oldest|pending)/)
+        expect(plan(claims.first)).not_to match(/seq scan|filesort|temp b-tree for order/i)
+      end
     end
   end
 

@@ -99,6 +99,15 @@ RSpec.describe AceMQ::AMQP::Patterns::ActiveRecordOutboxStore, "operating" do
       expect(described_class.new(table: "events_outbox").claim(1).records.map(&:id)).to eq ["a"]
     end
 
+    it "takes the connection alone of a class that has no table" do
+      abstract = Class.new(ActiveRecord::Base) { self.abstract_class = true }
+
+      [abstract, ActiveRecord::Base].each do |model|
+        expect(described_class.new(model: model).table).to eq "acemq_outbox"
+        expect(described_class.new(model: model).pending_count).to eq 0
+      end
+    end
+
     describe "without its table" do
       let(:lost) { described_class.new(table: "acemq_outbux") }
 

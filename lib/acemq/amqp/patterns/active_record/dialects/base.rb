@@ -138,9 +138,18 @@ module AceMQ
 
           private
 
-          # What a column without a time zone is ahead of UTC, as ActiveRecord writes it.
+          def zoned?(column)
+            @zoned ||= {}.compare_by_identity
+            @zoned.fetch(column) { @zoned[column] = column.sql_type.match?(/with time zone|timestamptz/i) }
+          end
+
+          # How columns without a time zone are to be read and written.
+          def nominal
+            @nominal ||= NominalTime.current
+          end
+
           def offset
-            NominalTime.offset
+            nominal.offset
           end
         end
       end

@@ -63,7 +63,7 @@ module AceMQ
           end
 
           def time(time, _column)
-            quote(NominalTime.format(time))
+            quote(nominal.format(time))
           end
 
           def readable_time(column)
@@ -71,7 +71,7 @@ module AceMQ
           end
 
           def read_time(microseconds, _column)
-            NominalTime.at(microseconds.to_i)
+            nominal.at(microseconds.to_i)
           end
 
           def destination_index?(index)

@@ -46,7 +46,7 @@ module AceMQ
           end
 
           def time(time, column)
-            return quote(NominalTime.format(time)) unless zoned?(column)
+            return quote(nominal.format(time)) unless zoned?(column)
 
             quote(time.getutc.strftime("%Y-%m-%d %H:%M:%S.%6N+00"))
           end
@@ -56,9 +56,9 @@ module AceMQ
           end
 
           def read_time(microseconds, column)
-            return NominalTime.at(microseconds.to_i) unless zoned?(column)
+            return nominal.at(microseconds.to_i) unless zoned?(column)
 
-            Time.at(0, microseconds.to_i, :usec).utc
+            NominalTime.utc(microseconds.to_i)
           end
 
           def destination_index?(index)
@@ -129,10 +129,6 @@ module AceMQ
           def take_over(sql, key, owner)
             change("UPDATE #{sql.table.quoted} SET #{sql.takeover(owner)} WHERE #{sql.key_is(key)} AND #{sql.stale}",
                    "AceMQ claim") == 1
-          end
-
-          def zoned?(column)
-            column.sql_type.match?(/with time zone|timestamptz/i)
           end
 
           # From the first live row of each destination, which costs one look into the index, to its first held row.

@@ -53,7 +53,7 @@ module AceMQ
           end
 
           def time(time, column)
-            return quote(NominalTime.format(time)) unless zoned?(column)
+            return quote(nominal.format(time)) unless zoned?(column)
 
             quote(time.getutc.strftime("%Y-%m-%dT%H:%M:%S.%6NZ"))
           end
@@ -82,7 +82,7 @@ module AceMQ
             microseconds = parts[7].to_s.ljust(6, "0")[0, 6].to_i
             zone = parts[8]&.upcase
             shown = Time.utc(*parts[1..6].map(&:to_i), microseconds)
-            return NominalTime.at((shown.to_i * 1_000_000) + microseconds) if zone.nil?
+            return nominal.at((shown.to_i * 1_000_000) + microseconds) if zone.nil?
 
             zone == "Z" ? shown : shown - Time.zone_offset(zone)
           end
@@ -104,10 +104,6 @@ module AceMQ
 
           def patiently(&block)
             SQLitePatience.new(connection).run(&block)
-          end
-
-          def zoned?(column)
-            column.sql_type.match?(/with time zone|timestamptz/i)
           end
 
           # A text with a zone says which instant it is; one without shows ActiveRecord's zone.
