@@ -103,7 +103,10 @@ RSpec.describe AceMQ::AMQP::Patterns::OutboxRelay, "#start" do
       relay = self.relay.start
       eventually { expect(pipeline.dials).to be >= 4 }
       before = pipeline.dials
-      200.times { relay.wake }
+      30.times do
+        relay.wake
+        sleep 0.01 # wake-ups spread over a part of the pause
+      end
 
       expect(pipeline.dials - before).to be <= 2
     end
@@ -435,6 +438,22 @@ RSpec.describe AceMQ::AMQP::Patterns::OutboxRelay, "#start" do
 
       expect(child).to eq [false, %w[1], false]
       expect(relay).to be_running
+    end
+
+    it "leaves the parent's batch alone, whose turn it is for ever in the child" do
+      add_records(store, "1" => "a")
+      pipeline.stalled = true
+      relay = self.relay.start
+      eventually { expect(pipeline.tickets.last&.waits.to_i).to be_positive }
+
+      child = in_child do
+        took = elapsed { relay.close(timeout: 5) }
+        pipeline.stalled = false
+        add_records(store, "2" => "b")
+        [took < 1, pipeline.tickets.first.cancelled, relay.sweep]
+      end
+
+      expect(child).to eq [true, nil, 1]
     end
   end
 end
