@@ -1,5 +1,6 @@
 # frozen_string_literal: true
 
+require_relative "../failpoint"
 require_relative "clock"
 require_relative "verdicts"
 
@@ -34,8 +35,10 @@ module AceMQ
           # @param explicit [Boolean] an order: backoff does not count
           # @return [Rows]
           def take(explicit:)
+            Failpoint.reach(:before_claim)
             asked_at = Clock.now
             claim = @store.claim(@options.batch, ordering: @options.ordering, ignore_backoff: explicit)
+            Failpoint.reach(:after_claim) unless claim.records.empty?
             Rows.new(self, claim, asked_at, @options.batch)
           end
 
@@ -52,7 +55,9 @@ module AceMQ
           private
 
           def tell(claim, outcomes)
-            settlement = claim.settle(**@verdicts.lists(outcomes).to_h)
+            lists = @verdicts.lists(outcomes)
+            Failpoint.reach(:after_confirm) unless lists.confirmed.empty?
+            settlement = claim.settle(**lists.to_h)
             gone = settlement.retired
             return [] if gone.empty?
 

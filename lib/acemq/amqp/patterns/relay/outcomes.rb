@@ -19,14 +19,16 @@ module AceMQ
             @records = records
             @known = {}.compare_by_identity
             @held = {}
+            @stops = []
           end
 
           # @param outcome [Symbol, Failure] CONFIRMED, UNSENT or why not
           def note(record, outcome)
             @known[record] = outcome
-            return unless charges?(outcome) && outcome.scope == :destination
+            return unless outcome.is_a?(Failure)
 
-            @held[[record.exchange, record.routing_key]] ||= outcome
+            @stops << outcome unless charges?(outcome)
+            @held[[record.exchange, record.routing_key]] ||= outcome if outcome.scope == :destination
           end
 
           # @return [Symbol, Failure]
@@ -57,8 +59,7 @@ module AceMQ
 
           # @return [Failure, nil] of the link, or why nothing was written where nothing else explains it
           def stopped_by
-            stops = failures.reject { |failure| charges?(failure) }
-            stops.find { |failure| failure.scope == :connection } || stops.find { |failure| !held_by(failure.record) }
+            @stops.find { |failure| failure.scope == :connection } || @stops.find { |failure| !held_by(failure.record) }
           end
 
           # @return [Boolean] whether the record or its destination answers for it

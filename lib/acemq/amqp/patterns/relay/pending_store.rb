@@ -1,5 +1,7 @@
 # frozen_string_literal: true
 
+require_relative "../failpoint"
+require "set"
 require_relative "clock"
 require_relative "verdicts"
 
@@ -38,10 +40,12 @@ module AceMQ
 
           # @return [Rows]
           def take(**)
+            Failpoint.reach(:before_claim)
             now = Clock.now
             @in_hand.delete_if { |_, (_, read_at)| now - read_at > IN_HAND }
             # Never none: 0 means "all" to such a store, and the head of the table may be free again.
             fresh = @store.pending([@options.batch - @in_hand.size, 1].max).to_a
+            Failpoint.reach(:after_claim) unless fresh.empty?
             Rows.new(self, in_order(fresh), now, @options)
           end
 
@@ -49,6 +53,7 @@ module AceMQ
           def mark(record)
             @unmarked << record.id
             @in_hand.delete(record.id)
+            Failpoint.reach(:after_confirm)
             @store.mark_published(record.id)
             @unmarked.delete(record.id)
           end
@@ -67,7 +72,7 @@ module AceMQ
           private
 
           def in_order(fresh)
-            ids = fresh.map(&:id)
+            ids = Set.new(fresh.map(&:id))
             @in_hand.delete_if { |id, _| ids.include?(id) }
             return fresh if @in_hand.empty?
 
@@ -77,7 +82,7 @@ module AceMQ
           end
 
           def keep_in_hand(rows, lists)
-            left = lists.unsent + lists.failed.map(&:first)
+            left = Set.new(lists.unsent + lists.failed.map(&:first))
             rows.records.each { |r| @in_hand[r.id] ||= [r, rows.read_at] if left.include?(r.id) }
           end
 

@@ -109,7 +109,8 @@ module AceMQ
 
           # A destination takes all of its records along: once is enough to know.
           def cause(failure)
-            failure.scope == :destination ? [failure.record.exchange, failure.record.routing_key] : failure.record
+            record = failure.record
+            failure.scope == :destination ? [record.exchange, record.routing_key] : record.id
           end
         end
       end
