@@ -31,23 +31,35 @@ def libclang?
     /Applications/Xcode.app/Contents/Developer/Toolchains/XcodeDefault.xctoolchain/usr/lib
   ]
   folders << `llvm-config --libdir`.strip if find_executable("llvm-config")
-  RbConfig::CONFIG["host_os"].match?(/mswin|mingw/) || folders.any? { |folder| Dir["#{folder}/libclang*.{so,so.*,dylib}"].any? }
+  RbConfig::CONFIG["host_os"].match?(/mswin|mingw/) || folders.any? { |folder| Dir["#{folder}/libclang{,-[0-9]*}.{so,so.*,dylib}"].any? }
+end
+
+# Without mkmf's own paragraph on missing headers, which would bury the reason.
+def give_up(message)
+  $makefile_created = true # rubocop:disable Style/GlobalVars
+  abort message
+end
+
+def version_of(cargo)
+  Gem::Version.new(IO.popen([cargo, "--version"], chdir: "/", &:read)[/\d+\.\d+\.\d+/].to_s)
+rescue SystemCallError
+  Gem::Version.new("0")
 end
 
 wanted = File.read(File.join(ROOT, "Cargo.toml"))[/^rust-version\s*=\s*"([\d.]+)"/, 1]
 cargo = find_cargo
-abort <<~MESSAGE unless cargo
+give_up <<~MESSAGE unless cargo
   acemq_native is built from Rust source, and `cargo` was not found.
   Install Rust #{wanted} or newer (https://rustup.rs), or say where it is with CARGO=/path/to/cargo, then try again.
 MESSAGE
 
-found = IO.popen([cargo, "--version"], chdir: Dir.home, &:read)[/\d+\.\d+\.\d+/].to_s
-abort <<~MESSAGE if Gem::Version.new(found) < Gem::Version.new(wanted)
-  acemq_native needs Rust #{wanted} or newer, and #{cargo} is #{found.empty? ? "none that works" : "version #{found}"}.
+found = version_of(cargo)
+give_up <<~MESSAGE if found < Gem::Version.new(wanted)
+  acemq_native needs Rust #{wanted} or newer, and #{cargo} #{found.segments == [0] ? "does not work" : "is version #{found}"}.
   Update it (`rustup update stable`), or say where a newer one is with CARGO=/path/to/cargo, then try again.
 MESSAGE
 
-abort <<~MESSAGE unless libclang?
+give_up <<~MESSAGE unless libclang?
   acemq_native reads Ruby's headers while it is built, and `libclang` was not found.
   Install it (Debian, Ubuntu: apt-get install libclang-dev; macOS: xcode-select --install), or say in which folder
   it is with LIBCLANG_PATH=/path/to/folder, then try again.
