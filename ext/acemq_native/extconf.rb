@@ -31,7 +31,8 @@ def libclang?
     /Applications/Xcode.app/Contents/Developer/Toolchains/XcodeDefault.xctoolchain/usr/lib
   ]
   folders << `llvm-config --libdir`.strip if find_executable("llvm-config")
-  RbConfig::CONFIG["host_os"].match?(/mswin|mingw/) || folders.any? { |folder| Dir["#{folder}/libclang{,-[0-9]*}.{so,so.*,dylib}"].any? }
+  RbConfig::CONFIG["host_os"].match?(/mswin|mingw/) ||
+    folders.any? { |folder| Dir["#{folder}/libclang{,-[0-9]*}.{so,so.*,dylib}"].any? }
 end
 
 # Without mkmf's own paragraph on missing headers, which would bury the reason.
