@@ -3,6 +3,7 @@
 require "bundler"
 require "fileutils"
 require "tmpdir"
+require "uri"
 
 # What a user does with the gem, done with this checkout: build, install, call from somewhere else.
 module Package
@@ -46,7 +47,7 @@ module Package
     FileUtils.rm_rf(app)
     FileUtils.mkdir_p(app)
     File.write(File.join(app, "Gemfile"), <<~GEMFILE)
-      gem "acemq_native", git: #{"file://#{ROOT}".dump}, ref: #{`git -C #{ROOT.dump} rev-parse HEAD`.strip.dump}
+      gem "acemq_native", git: #{"file://#{URI::DEFAULT_PARSER.escape(ROOT)}".dump}, ref: #{`git -C #{ROOT.dump} rev-parse HEAD`.strip.dump}
     GEMFILE
     env = { "BUNDLE_GEMFILE" => File.join(app, "Gemfile"), "BUNDLE_PATH" => File.join(app, "bundle"),
             "ACEMQ_CARGO_PROFILE" => "dev", "CARGO_TARGET_DIR" => File.join(ROOT, "target") }
