@@ -1,0 +1,186 @@
+# frozen_string_literal: true
+
+require "bunny"
+require "logger"
+require "securerandom"
+require "uri"
+require_relative "../../support/proxy"
+require_relative "../../support/servers"
+
+module AceMQ
+  module Chaos
+    # The broker, the proxy before it, and the queues that everything must end up in, looked at with another client's
+    # eyes.
+    class Broker
+      # A queue that takes no more than this many nacks the rest.
+      FULL = 40
+      LANES_OF_A_QUEUE = 3
+
+      # @return [SpecSupport::Proxy] what relays connect through
+      attr_reader :proxy
+
+      def initialize
+        @server = TestServers.rabbitmq
+        @proxy = SpecSupport::Proxy.new(URI(@server.url).port)
+        @prefix = "chaos-#{Process.pid}-#{SecureRandom.hex(2)}"
+        @episode = 0
+      end
+
+      # @return [String] of the proxy
+      def url
+        @proxy.url(@server.url)
+      end
+
+      # @return [Boolean] whether it may be stopped
+      def ours?
+        @server.ours?
+      end
+
+      # New exchanges and queues, the old ones gone.
+      #
+      # @param quorum [Boolean] quorum queues
+      # @param missing [Boolean] whether the late lane lacks its exchange, and not only its binding
+      # @return [Hash{Array(String, String) => Symbol}] kinds of lanes, see {Ledger}
+      def prepare(quorum:, missing:)
+        clear
+        @episode += 1
+        @missing = missing
+        @queues = %w[a b].map { |name| declare(name, quorum) }
+        channel { |ch| ch.direct(exchange, durable: true) }
+        lanes = @queues.flat_map { |queue| bind_lanes(queue) }.to_h { |lane| [lane, :good] }
+        lanes.merge([late_exchange, "late"] => :late, bind_full => :full)
+      end
+
+      # The late lane's queue is bound at last.
+      def bind_late
+        channel do |ch|
+          ch.direct(late_exchange, durable: true)
+          ch.queue_bind(@queues.last, late_exchange, routing_key: "late")
+        end
+      end
+
+      # Takes everything out of every queue.
+      #
+      # @yieldparam ids [Array<String>] message ids, in the order of their queue
+      def drain
+        @queues.each { |queue| yield take_all(queue) }
+      end
+
+      def clear
+        return unless @queues
+
+        channel do |ch|
+          @queues.each { |queue| ch.queue_delete(queue) }
+          [exchange, "#{exchange}-later"].each { |name| ch.exchange_delete(name) }
+        end
+      end
+
+      def stop
+        forget_session
+        @server.stop
+      end
+
+      def kill
+        forget_session
+        @server.kill
+      end
+
+      def start
+        @server.start
+      end
+
+      def pause
+        @server.pause
+      end
+
+      def resume
+        @server.resume
+      end
+
+      # @param raised [Boolean] the memory alarm
+      def alarm(raised)
+        @server.alarm!(raised)
+      end
+
+      def close_connections
+        forget_session
+        @server.ctl("close_all_connections", "by an operator")
+      end
+
+      def close
+        clear
+        forget_session
+        @proxy.close
+      end
+
+      private
+
+      def exchange
+        "#{@prefix}-#{@episode}"
+      end
+
+      def late_exchange
+        @missing ? "#{exchange}-later" : exchange
+      end
+
+      def declare(name, quorum, arguments = {})
+        arguments = arguments.merge("x-queue-type" => "quorum") if quorum
+        channel { |ch| ch.queue("#{exchange}-#{name}", durable: true, arguments: arguments).name }
+      end
+
+      def bind_lanes(queue)
+        channel do |ch|
+          Array.new(LANES_OF_A_QUEUE) do |i|
+            key = "#{queue.split("-").last}.#{i}"
+            ch.queue_bind(queue, exchange, routing_key: key)
+            [exchange, key]
+          end
+        end
+      end
+
+      def bind_full
+        @queues.unshift(declare("full", false, "x-max-length" => FULL, "x-overflow" => "reject-publish"))
+        channel { |ch| ch.queue_bind(@queues.first, exchange, routing_key: "full") }
+        [exchange, "full"]
+      end
+
+      # The broker ends the consumer after everything that it has sent it, and one thread handles that in order.
+      def take_all(queue)
+        channel do |ch|
+          ids = []
+          source = ch.queue(queue, passive: true)
+          consumer = source.subscribe(manual_ack: false) { |_, properties, _| ids << properties.message_id }
+          sleep 0.01 while source.message_count.positive?
+          consumer.cancel
+          ch.work_pool.join
+          ids
+        end
+      end
+
+      # Without a timeout for the end of its work pool: waiting for that, bunny may miss it and stand still.
+      def channel
+        ch = session.create_channel(nil, 1, false, nil)
+        yield ch
+      ensure
+        ch.close if ch&.open?
+      end
+
+      def session
+        @session = nil unless @session&.open?
+        @session ||= Bunny.new(@server.url, automatically_recover: false, logger: quiet).start
+      end
+
+      def forget_session
+        @session&.close
+      rescue Bunny::Exception, SystemCallError
+        nil # the broker was faster
+      ensure
+        @session = nil
+      end
+
+      def quiet
+        @quiet ||= Logger.new(File::NULL)
+      end
+    end
+  end
+end
