@@ -17,8 +17,10 @@ module AceMQ
 
         # @param rows [Array<Array(String, String, String, Integer)>] id, exchange, routing key, 1 when held
         # @param last [Array(String, String), nil]
-        def initialize(rows, last)
+        # @param cut [Boolean] whether it ends because of its size, perhaps in the middle of a destination
+        def initialize(rows, last, cut: false)
           @last = last
+          @cut = cut
           # By both names exactly: under a collation that ignores case, rows of two spellings come interleaved.
           @destinations = rows.group_by { |_, exchange, key| [exchange, key] }.map do |name, found|
             open = found.take_while { |row| row[3].to_i.zero? }
@@ -33,13 +35,14 @@ module AceMQ
 
         # @return [Boolean] whether its last destination may go on
         def ends_open?
-          !last.nil? && destinations.any? && !destinations.last.walled
+          @cut && !destinations.last.walled
         end
 
         # @param rows [Array] see {#initialize}
         # @param size [Integer] what was asked for; fewer rows are the last ones
         def self.of(rows, size)
-          new(rows, rows.size < size ? nil : rows.last[1, 2])
+          cut = rows.size >= size
+          new(rows, (rows.last[1, 2] if cut), cut: cut)
         end
       end
     end

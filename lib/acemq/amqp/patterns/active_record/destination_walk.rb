@@ -45,6 +45,7 @@ module AceMQ
             @position = start
             @behind = start # the last page's end: a page that ends there again would be asked for for ever
             @page = page
+            @glimpsed = nil
             @taken = {}
           end
 
@@ -52,7 +53,7 @@ module AceMQ
           def run
             from_here_to_the_end
             if @start && !full?
-              @position = nil
+              @position = @behind = nil
               from_here_to_the_end
             end
             @taken.values.reject(&:empty?)
@@ -67,17 +68,40 @@ module AceMQ
 
           def from_here_to_the_end
             size = @limit
-            loop do
+            until full?
               page = @page.call(@position, size)
+              take_glimpsed(page)
               break if around?(page)
+              next size = step_back(page) if cut_short?(page, size)
 
-              cut_short = size < @limit && page.ends_open?
-              take(cut_short ? page.destinations[0..-2] : page.destinations)
-              break if full? || page.last.nil? || page.last == @behind
+              take(page.destinations)
+              break if page.last.nil? || page.last == @behind
 
-              @behind = @position = page.last unless cut_short
+              @behind = @position = page.last
               size = page.ends_walled? ? [PROBE, @limit].min : @limit
             end
+          end
+
+          # Whether the page ended within a free destination of which more is wanted and may be had: a page that
+          # begins with it has enough.
+          def cut_short?(page, size)
+            return false unless page.ends_open? && (page.destinations.size > 1 || size < @limit)
+
+            page.destinations.sum { |seen| @taken.key?(seen.name) ? 0 : seen.ids.size } < @room
+          end
+
+          def step_back(page)
+            *whole, @glimpsed = page.destinations
+            take(whole)
+            @position = whole.last.name if whole.any?
+            @limit
+          end
+
+          # Under a collation that takes two names for one, the page behind the one does not begin with the other:
+          # then what was seen of it has to do.
+          def take_glimpsed(page)
+            take([@glimpsed]) if @glimpsed && page.destinations.first&.name != @glimpsed.name
+            @glimpsed = nil
           end
 
           # Whether the walk is back where it started.
