@@ -27,6 +27,8 @@ RSpec.describe AceMQ::AMQP::Patterns::ActiveRecordOutboxStore, "and other people
     ActiveRecord::Base.connection_pool.release_connection
   end
 
+  before { allow(AceMQ::AMQP::Patterns::Backoff).to receive(:seconds).and_return(60) }
+
   on_each_database(:postgres, :mariadb) do |name|
     # Whoever waits for the open transaction fails instead of hanging.
     before(:context) do

@@ -53,6 +53,7 @@ RSpec.describe AceMQ::AMQP::Patterns::ActiveRecordOutboxStore, "operating" do
     end
 
     it "counts the rows in backoff by destination, and no leases" do
+      allow(AceMQ::AMQP::Patterns::Backoff).to receive(:seconds).and_return(60)
       add("a", "b", routing_key: "one")
       add("c", routing_key: "two")
       claim = store.claim(100)
