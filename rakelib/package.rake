@@ -47,12 +47,17 @@ module Package
     FileUtils.rm_rf(app)
     FileUtils.mkdir_p(app)
     File.write(File.join(app, "Gemfile"), <<~GEMFILE)
-      gem "acemq_native", git: #{"file://#{URI::DEFAULT_PARSER.escape(ROOT)}".dump}, ref: #{`git -C #{ROOT.dump} rev-parse HEAD`.strip.dump}
+      gem "acemq_native", git: #{"file://#{URI::DEFAULT_PARSER.escape(ROOT)}".dump}, ref: #{last_commit.dump}
     GEMFILE
     env = { "BUNDLE_GEMFILE" => File.join(app, "Gemfile"), "BUNDLE_PATH" => File.join(app, "bundle"),
+            "BUNDLE_SILENCE_ROOT_WARNING" => "1", "BUNDLE_SILENCE_DEPRECATIONS" => "1",
             "ACEMQ_CARGO_PROFILE" => "dev", "CARGO_TARGET_DIR" => File.join(ROOT, "target") }
     outside(env, "bundle", "install")
     outside(env, "bundle", "exec", RbConfig.ruby, "-e", CALL, ROOT)
+  end
+
+  def last_commit
+    IO.popen(%w[git rev-parse HEAD], chdir: ROOT, &:read).strip
   end
 end
 
