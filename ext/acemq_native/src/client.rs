@@ -14,7 +14,9 @@ use acemq_core::publisher::Publisher;
 use acemq_core::tls::{Pem, Tls};
 use acemq_core::topology::{self, Answer, Declaration, Operation};
 use acemq_core::{Error as CoreError, runtime};
-use magnus::{Error, IntoValue, Module, Object, RArray, RHash, RModule, Ruby, Value, function, method, prelude::*};
+use magnus::{
+    Error, IntoValue, Module, Object, RArray, RHash, RModule, Ruby, TypedData, Value, function, method, prelude::*,
+};
 use std::cell::RefCell;
 use std::mem;
 use std::process;
@@ -274,5 +276,6 @@ pub(crate) fn init(ruby: &Ruby, native: RModule) -> Result<(), Error> {
     class.define_method("pull", method!(Client::pull, 1))?;
     class.define_method("settle", method!(Client::settle, 4))?;
     class.define_method("close", method!(Client::close, 1))?;
+    <Client as TypedData>::class(ruby);
     Ok(())
 }

@@ -13,6 +13,8 @@ mod window;
 
 use magnus::{Error, Module, Ruby};
 
+// Each class's `init` ends by looking its own class up. magnus remembers what it finds behind a lock, and the look-up
+// runs Ruby, which may hand the GVL to another thread that waits for the same lock: here there is no other thread yet.
 #[magnus::init]
 fn init(ruby: &Ruby) -> Result<(), Error> {
     // The first thread fixes the stack size of all: `lib/acemq/native.rb` says why it matters now.

@@ -6,7 +6,7 @@ use acemq_core::Error as CoreError;
 use acemq_core::gate::SendBy;
 use acemq_core::publisher::Outcomes;
 use acemq_core::ticket::Ticket as CoreTicket;
-use magnus::{Class, Error, Module, RArray, RModule, Ruby, method};
+use magnus::{Class, Error, Module, RArray, RModule, Ruby, TypedData, method};
 use std::cell::RefCell;
 use std::sync::Arc;
 use std::time::{Duration, Instant};
@@ -72,5 +72,6 @@ pub(crate) fn init(ruby: &Ruby, native: RModule) -> Result<(), Error> {
     class.define_method("wait", method!(Ticket::wait, 1))?;
     class.define_method("send_by", method!(Ticket::send_by, 1))?;
     class.define_method("cancel", method!(Ticket::cancel, 0))?;
+    <Ticket as TypedData>::class(ruby);
     Ok(())
 }

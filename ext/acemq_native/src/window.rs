@@ -1,7 +1,7 @@
 //! `AceMQ::Native::Window`: the in-memory idempotency window. Called under the GVL; the lock is never waited for.
 
 use acemq_core::window::{Claim, Window as CoreWindow};
-use magnus::{Error, IntoValue, Module, Object, RModule, RString, Ruby, Value, function, method};
+use magnus::{Error, IntoValue, Module, Object, RModule, RString, Ruby, TypedData, Value, function, method};
 use std::cell::RefCell;
 use std::time::{Duration, Instant};
 
@@ -51,5 +51,6 @@ pub(crate) fn init(ruby: &Ruby, native: RModule) -> Result<(), Error> {
     class.define_method("confirm", method!(Window::confirm, 2))?;
     class.define_method("forget", method!(Window::forget, 2))?;
     class.define_method("size", method!(Window::size, 0))?;
+    <Window as TypedData>::class(ruby);
     Ok(())
 }

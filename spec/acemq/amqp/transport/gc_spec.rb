@@ -1,6 +1,7 @@
 # frozen_string_literal: true
 
 require "json"
+require "timeout"
 
 # What the extension holds of Ruby, the collector may move or take at any allocation: it must hold nothing.
 #
@@ -42,7 +43,11 @@ RSpec.describe AceMQ::AMQP::Transport, "under a collector that never rests" do
 
   def run(script, queue, seconds)
     library = File.expand_path("../../../../lib", __dir__)
-    JSON.parse(IO.popen([RbConfig.ruby, "-I", library, "-e", script, broker.url, queue, seconds.to_s], &:read))
+    child = IO.popen([RbConfig.ruby, "-I", library, "-e", script, broker.url, queue, seconds.to_s])
+    JSON.parse(Timeout.timeout(seconds + 180) { child.read })
+  rescue Timeout::Error
+    Process.kill("KILL", child.pid)
+    raise
   end
 
   [[0, {}], [60, { long: true }]].each do |seconds, tags|
