@@ -17,7 +17,7 @@ use lapin::{Channel, Confirmation, ErrorKind};
 use std::collections::{HashMap, HashSet, VecDeque};
 use std::sync::Arc;
 use std::time::Duration;
-use tokio::time::{Instant, sleep_until};
+use tokio::time::{Instant, sleep_until, timeout};
 
 /// How a batch is sent.
 #[derive(Clone, Copy, Debug, PartialEq)]
@@ -161,18 +161,36 @@ impl Desk {
         Ok(link)
     }
 
-    async fn channel(&mut self) -> Result<(Arc<Link>, Channel), Error> {
+    async fn channel(&mut self, pace: &Pace) -> Result<(Arc<Link>, Channel), Error> {
         let link = self.link().await?;
         if let Some((_, channel)) = self.open.as_ref().filter(|(_, channel)| channel.status().connected()) {
             return Ok((link, channel.clone()));
         }
-        let channel = link.confirm_channel().await.map_err(|e| unsent(&format!("no channel could be opened: {e}")))?;
+        let channel = self
+            .within(&link, pace, "open a channel", link.confirm_channel())
+            .await?
+            .map_err(|e| unsent(&format!("no channel could be opened: {e}")))?;
         self.open = Some((Arc::clone(&link), channel.clone()));
         Ok((link, channel))
     }
 
+    /// Whatever else the broker is asked has the time of a confirm; one that stands still would answer nothing.
+    async fn within<T>(
+        &mut self,
+        link: &Arc<Link>,
+        pace: &Pace,
+        what: &str,
+        asked: impl Future<Output = T>,
+    ) -> Result<T, Error> {
+        if let Ok(answer) = timeout(pace.confirm_timeout, asked).await {
+            return Ok(answer);
+        }
+        self.drop_link(link);
+        Err(unsent(&format!("the broker did not {what} within {} s", pace.confirm_timeout.as_secs_f64())))
+    }
+
     /// Settles every record whose exchange does not exist.
-    async fn strike_missing(&mut self, run: &mut Run<'_>, link: &Link) -> Result<(), Error> {
+    async fn strike_missing(&mut self, run: &mut Run<'_>, link: &Arc<Link>) -> Result<(), Error> {
         let mut missing: HashMap<&str, bool> = HashMap::new();
         for i in run.open() {
             let message = &run.messages[i];
@@ -183,7 +201,8 @@ impl Desk {
             let absent = match missing.get(name) {
                 Some(absent) => *absent,
                 None => {
-                    let absent = !exists(link, &message.exchange).await?;
+                    let asked = exists(link, &message.exchange);
+                    let absent = !self.within(link, run.pace, "say whether an exchange is there", asked).await??;
                     missing.insert(name, absent);
                     absent
                 }
@@ -202,7 +221,7 @@ impl Desk {
         if run.send_by.passed() {
             return Err(Error::new(Kind::Unsent, "its lease would have run out"));
         }
-        let (link, channel) = self.channel().await?;
+        let (link, channel) = self.channel(run.pace).await?;
         let messages: Vec<&Message> = chunk.iter().map(|&i| &run.messages[i]).collect();
         for &i in chunk {
             run.set(i, Err(lost("it was given up while it was out")));

@@ -141,6 +141,22 @@ RSpec.describe AceMQ::AMQP::Transport, "when something is wrong" do
       end
       eventually { expect { connection.publish({}, to: queue, mandatory: true) }.not_to raise_error }
     end
+
+    it "ends what comes before the first publish in time, too: the question for a channel, and for an exchange" do
+      { "" => /open a channel within 1 s/, "shop" => /an exchange is there within 1 s/ }.each do |exchange, text|
+        connection = open_connection(confirm_timeout: 1)
+        broker.pause
+        begin
+          took = elapsed do
+            expect { connection.publish({}, to: "k", exchange: exchange) }
+              .to raise_error(AceMQ::AMQP::PublishingPausedError, text)
+          end
+          expect(took).to be_between(0.9, 3)
+        ensure
+          broker.resume
+        end
+      end
+    end
   end
 
   it "dials anew after the broker has closed the connection" do
