@@ -54,13 +54,14 @@ module AceMQ
       end
 
       class ScriptedTicket
-        attr_reader :cancelled, :waits
+        attr_reader :cancelled, :waits, :deadlines
 
         def initialize(transport, messages, stalled)
           @transport = transport
           @messages = messages
           @stalled = stalled
           @waits = 0
+          @deadlines = []
           @lock = Mutex.new
           @signal = ConditionVariable.new
         end
@@ -70,6 +71,10 @@ module AceMQ
             @stalled = false
             @signal.broadcast
           end
+        end
+
+        def send_by(seconds)
+          @deadlines << seconds
         end
 
         def cancel

@@ -151,6 +151,19 @@ RSpec.describe AceMQ::AMQP::Patterns::OutboxRelay, "#start" do
     expect(pipeline.messages_submitted).to eq %w[1]
   end
 
+  it "tells the wire of every renewal, and of a lease that somebody else has: then nothing more may be written" do
+    store = AceMQ::SpecSupport::FakeClaimingStore.new(lease: 0.6)
+    add_records(store, "1" => "a")
+    pipeline.stalled = true
+    relay(store: store, confirm_timeout: 0.5).start
+    eventually { expect(pipeline.tickets.last&.deadlines).to include(be_within(0.2).of(0.5)) }
+    store.row("1").lease_to("another relay", 60.0)
+
+    eventually { expect(pipeline.tickets.last.deadlines.last).to eq 0 }
+    expect(store.row("1").token).to eq "another relay"
+    pipeline.tickets.last.answer!
+  end
+
   describe "on_error" do
     it "gets the destination by keywords if it declares any, else the error alone" do
       add_records(store, "1" => "a")

@@ -65,7 +65,7 @@ module AceMQ
             @waiting_since = Clock.now
             @patience = send_by + @options.confirm_timeout + GRACE
             sent = @result.attempt(:connection) do
-              @publishing.publish(records, @outcomes, send_by: send_by) { between_slices }
+              @publishing.publish(records, @outcomes, send_by: send_by) { |ticket| between_slices(ticket) }
               true
             end
             shut_lanes(records)
@@ -81,11 +81,19 @@ module AceMQ
             end
           end
 
-          def between_slices
-            @rows.renew_if_due
+          def between_slices(ticket)
+            renew(ticket)
             reason = @link.blocked_reason
             @states.enter(reason ? :blocked : :publishing, reason)
             give_up(reason) if out_of_patience?(reason)
+          end
+
+          # What is still to be written may be, for as long as the lease lasts now.
+          def renew(ticket)
+            return unless @rows.renew_if_due
+
+            ticket.send_by(@rows.send_by) if ticket.respond_to?(:send_by)
+            @waiting_since = Clock.now
           end
 
           def give_up(blocked)

@@ -88,9 +88,11 @@ module AceMQ
             end
 
             # Called between slices of waiting. A renewal that fails is tried again; the lease's end is the backstop.
+            #
+            # @return [Boolean] whether {#send_by} answers anew
             def renew_if_due
               now = Clock.now
-              return if now < @renew_at
+              return false if now < @renew_at
 
               @renew_at = now + (@claim.lease / 6.0)
               if @claim.renew == records.size
@@ -98,8 +100,9 @@ module AceMQ
               else
                 @lost = true
               end
+              true
             rescue StandardError
-              nil
+              false
             end
 
             # @return [Float] seconds in which the rows are certainly still this claim's

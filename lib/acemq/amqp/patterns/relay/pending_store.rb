@@ -120,7 +120,11 @@ module AceMQ
             end
 
             # There is no lease to renew.
-            def renew_if_due; end
+            #
+            # @return [Boolean]
+            def renew_if_due
+              false
+            end
 
             def ours?
               true

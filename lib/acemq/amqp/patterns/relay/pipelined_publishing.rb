@@ -38,6 +38,7 @@ module AceMQ
           # @param outcomes [Outcomes] told of each record
           # @param send_by [Float] seconds from now after which nothing more may be written
           # @yield between two slices of waiting
+          # @yieldparam ticket [#send_by] of what is on its way
           # @yieldreturn [Symbol, nil] :cancel to stop waiting
           def publish(records, outcomes, send_by:, &between)
             records, messages = renderable(records, outcomes)
@@ -70,7 +71,7 @@ module AceMQ
             answers = nil
             @shutdown.watch(ticket) do
               until (answers = ticket.wait(SLICE))
-                ticket.cancel if yield == :cancel
+                ticket.cancel if yield(ticket) == :cancel
               end
             end
           ensure
