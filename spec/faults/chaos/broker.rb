@@ -144,22 +144,21 @@ module AceMQ
         [exchange, "full"]
       end
 
-      # The broker ends the consumer after everything that it has sent it, and one thread handles that in order.
+      # One by one: a quorum queue may hand what a cancelled consumer left to the next one out of order.
       def take_all(queue)
         channel do |ch|
           ids = []
-          source = ch.queue(queue, passive: true)
-          consumer = source.subscribe(manual_ack: false) { |_, properties, _| ids << properties.message_id }
-          sleep 0.01 while source.message_count.positive?
-          consumer.cancel
-          ch.work_pool.join
-          ids
+          loop do
+            _, properties, body = ch.basic_get(queue, manual_ack: false)
+            break ids if body.nil?
+
+            ids << properties[:message_id]
+          end
         end
       end
 
-      # Without a timeout for the end of its work pool: waiting for that, bunny may miss it and stand still.
       def channel
-        ch = session.create_channel(nil, 1, false, nil)
+        ch = session.create_channel
         yield ch
       ensure
         ch.close if ch&.open?

@@ -91,6 +91,16 @@ module AceMQ
         end
       end
 
+      # @param ids [Array<String>]
+      # @return [Array<Hash>] their rows without the bodies
+      def described(ids)
+        return [] if ids.empty?
+
+        db.select_all("SELECT o.id, o.routing_key, w.n, o.created_at, o.published_at, o.attempts, o.last_error, o.locked_by, " \
+                      "o.locked_until FROM acemq_outbox o LEFT JOIN chaos_work w ON w.id = o.id " \
+                      "WHERE o.id IN (#{ids.map { |id| db.quote(id) }.join(", ")}) ORDER BY o.created_at").to_a
+      end
+
       # @return [Hash{String => Ledger::Work}] by id
       def work
         db.select_rows("SELECT id, exchange_name, routing_key, n FROM chaos_work")

@@ -164,6 +164,7 @@ module AceMQ
 
       def close_relays
         left = @relays.select(&:running?)
+        await(TO_START) { left.all?(&:started?) } # one that is still loading knows no SIGTERM
         left.each(&:terminate)
         left.each do |relay|
           relay.wait(CLOSE_WITHIN + TOLERANCE)
@@ -182,11 +183,21 @@ module AceMQ
 
       def judge
         take_stock
-        @ledger.judge(work: database.work, acknowledged: @writer.acknowledged, rows: database.rows, poison: @poison,
-                      repeats_allowed: repeats_allowed).tap do |judgement|
-          judgement.stuck = @waiting.stuck
-          judgement.misdeeds = (@misdeeds + defects).uniq
-          judgement.recovery = @recovery
+        work = database.work
+        judgement = @ledger.judge(work: work, acknowledged: @writer.acknowledged, rows: database.rows, poison: @poison,
+                                  repeats_allowed: repeats_allowed)
+        judgement.stuck = @waiting.stuck
+        judgement.misdeeds = (@misdeeds + defects).uniq
+        judgement.recovery = @recovery
+        keep_evidence(judgement, work) unless judgement.ok?
+        judgement
+      end
+
+      def keep_evidence(judgement, work)
+        File.open(File.join(@folder, "evidence.txt"), "w") do |file|
+          file.puts plan, *judgement.complaints, @counts, "connections ended: #{@ends}", ""
+          database.described(judgement.offenders).each { |row| file.puts row }
+          @ledger.lanes_of(judgement.offenders, work).each { |lane, numbers| file.puts "", lane.inspect, numbers.join(" ") }
         end
       end
 

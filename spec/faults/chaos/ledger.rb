@@ -58,6 +58,17 @@ module AceMQ
         )
       end
 
+      # The lanes in which something is wrong, as their numbers came out of the queues.
+      #
+      # @param work [Hash{String => Work}]
+      # @param ids [Array<String>]
+      # @return [Hash{Array(String, String) => Array<Integer>}]
+      def lanes_of(ids, work)
+        concerned = work.values_at(*ids).compact.map(&:lane).uniq
+        arrived_work = work.values_at(*@arrived).compact
+        concerned.to_h { |lane| [lane, arrived_work.select { |written| written.lane == lane }.map(&:n)] }
+      end
+
       private
 
       def unmarked(work, by_id)
@@ -123,6 +134,11 @@ module AceMQ
 
       def ok?
         complaints.empty?
+      end
+
+      # @return [Array<String>] ids that something is wrong with
+      def offenders
+        absent | lost | undelivered | unmarked | phantoms | charged | disordered | stuck
       end
 
       # @return [Hash{Symbol => Integer}] for a matrix

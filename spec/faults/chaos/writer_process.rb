@@ -9,16 +9,19 @@ module AceMQ
     class WriterProcess < Child
       SCRIPT = File.expand_path("writer.rb", __dir__)
       THREADS = 2
+      # Before ActiveRecord 8 a thread that waits for a locked file keeps the one that has locked it from going on.
+      THREADS_OF_SQLITE = 1
       HALT_WITHIN = 60 # seconds; a transaction may wait for a database that is coming back
 
       # @return [Array<String>] ids of which the writer knows that they are committed, since it last began
       attr_reader :acknowledged
 
       def initialize(database, folder:)
+        threads = database[:adapter] == "sqlite3" ? THREADS_OF_SQLITE : THREADS
         @lines, out = IO.pipe
         @halted = Thread::Queue.new
         @acknowledged = []
-        super(SCRIPT, { database: database, threads: THREADS }, output: out, errors: File.join(folder, "writer.err"))
+        super(SCRIPT, { database: database, threads: threads }, output: out, errors: File.join(folder, "writer.err"))
         out.close
         @reader = Thread.new { read }
       end
