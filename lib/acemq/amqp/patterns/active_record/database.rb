@@ -45,9 +45,9 @@ module AceMQ
           pool.with_connection do |connection|
             db = Dialects.for(connection)
             yield db, TABLES.fetch(pool, @name) { Table.read(db, @name, @definition) }
-          rescue *FAILURES
+          rescue *FAILURES => e
             TABLES.forget(pool, @name)
-            db.mend
+            db.mend(e)
             raise
           end
         end

@@ -61,8 +61,13 @@ module AceMQ
           end
 
           # A reconnection is the caller's to make while a transaction is open: what the transaction did is lost.
-          def mend
-            connection.verify! unless connection.transaction_open?
+          # A session that lives and is read-only stays so, even when the server has long been writable again.
+          #
+          # @param error [Exception] what the last statement raised
+          def mend(error)
+            return if connection.transaction_open?
+
+            read_only?(error) ? connection.reconnect! : connection.verify!
           rescue StandardError
             nil # the database is still away; the next use finds out again
           end

@@ -12,6 +12,9 @@ module AceMQ
         class MySQL < Walking
           INDEX = %w[published_at exchange_name routing_key created_at].freeze
 
+          # The server is read-only, or the session's transactions are.
+          READ_ONLY = [1290, 1792, 1836].freeze
+
           # Collations under which two texts are equal only when their bytes are; the second list apart from
           # trailing spaces.
           EXACT = /\A(?:binary|utf8mb4_0900_bin|\w+_nopad_bin)\z/
@@ -103,6 +106,10 @@ module AceMQ
           end
 
           private
+
+          def read_only?(error)
+            error.cause.respond_to?(:error_number) && READ_ONLY.include?(error.cause.error_number)
+          end
 
           def hint(index)
             "FORCE INDEX (#{connection.quote_column_name(index.name)})" if index

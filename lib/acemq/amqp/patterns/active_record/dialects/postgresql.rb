@@ -117,6 +117,11 @@ module AceMQ
 
           private
 
+          # A standby, or a session that began while writing was off.
+          def read_only?(error)
+            error.cause.is_a?(::PG::ReadOnlySqlTransaction)
+          end
+
           def lease_where(sql, condition, token, seconds)
             rows(<<~SQL, "AceMQ lease")
               WITH mine AS MATERIALIZED (SELECT id FROM #{sql.table.quoted} WHERE #{condition} FOR UPDATE SKIP LOCKED),
