@@ -135,7 +135,7 @@ RSpec.describe "The outbox on the real broker", :broker do
 
     before = proxy.upstream
     sweeping = nil
-    proxy.holding_answers do
+    holding_answers(proxy) do
       sweeping = Thread.new { relay.sweep }
       eventually { expect(proxy.upstream - before).to be > 2 * 1024 * 1024 }
       grown = nil

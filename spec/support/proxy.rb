@@ -78,11 +78,12 @@ module AceMQ
         perform { @stalled = direction == :both ? %i[up down] : [direction] }
       end
 
-      # Whatever {#delay}, {#stall} or {#refuse} did is over; what was held back goes on its way.
+      # Whatever {#delay}, {#stall}, {#refuse} or {#turn_away} did is over; what was held back goes on its way.
       def resume
         perform do
           @delay = 0.0
           @stalled = []
+          @turning_away = false
           listen(port) unless @listener
         end
       end
@@ -113,6 +114,15 @@ module AceMQ
         perform do
           @listener&.close
           @listener = nil
+          each_connection(&:reset)
+        end
+      end
+
+      # New connections are accepted, counted and reset, and those there are, are reset: {#refuse} for specs that ask
+      # how often somebody knocked.
+      def turn_away
+        perform do
+          @turning_away = true
           each_connection(&:reset)
         end
       end
@@ -184,6 +194,8 @@ module AceMQ
         return if client == :wait_readable
 
         @accepted += 1
+        return Connection.reset(client) if @turning_away
+
         @connections << Connection.new(client, TCPSocket.new(*@target))
       rescue SystemCallError
         Connection.reset(client) if client # the server does not listen

@@ -18,7 +18,15 @@ module AceMQ
 
       # Closed after the example.
       def new_proxy
-        TcpProxy.new(URI(broker.url).port).tap { |proxy| cleanups << -> { proxy.close } }
+        Proxy.new(URI(broker.url).port).tap { |proxy| cleanups << -> { proxy.close } }
+      end
+
+      # What the broker says is kept back for the time of the block.
+      def holding_answers(proxy)
+        proxy.stall(:down)
+        yield
+      ensure
+        proxy.resume
       end
 
       def reported

@@ -200,6 +200,19 @@ RSpec.describe AceMQ::AMQP::Patterns::OutboxRelay, "#sweep" do
       expect(store.leased).to be_empty
     end
 
+    # Renewals once reset the clock of the one who waits.
+    it "does not wait for ever then, however often its lease is renewed meanwhile" do
+      store = AceMQ::SpecSupport::FakeClaimingStore.new(lease: 1.2)
+      add_records(store, "1" => "a")
+      pipeline.stalled = true
+      allow(pipeline).to receive(:blocked_reason).and_return(nil, "memory alarm")
+
+      took = elapsed do
+        expect { relay(pipeline, store, confirm_timeout: 1.1).sweep }.to raise_error(AceMQ::AMQP::PublishingPausedError)
+      end
+      expect(took).to be < 5
+    end
+
     it "marks what was confirmed when it is interrupted, and frees the rest" do
       pipeline.stalled = true
       interruption = Class.new(Exception) # rubocop:disable Lint/InheritException -- as Timeout's own is
@@ -419,7 +432,8 @@ RSpec.describe AceMQ::AMQP::Patterns::OutboxRelay, "#sweep" do
       inside -= 1
     end
 
-    counts = Array.new(4) { Thread.new { relay(plain, batch: 10).sweep } }.map(&:value)
+    relay = self.relay(plain, batch: 10)
+    counts = Array.new(4) { Thread.new { relay.sweep } }.map(&:value)
 
     expect(counts.sum).to eq 40
     expect(most).to eq 1

@@ -63,6 +63,7 @@ module AceMQ
           def send_together(records)
             send_by = @rows.send_by
             @waiting_since = Clock.now
+            @blocked_since = nil
             @patience = send_by + @options.confirm_timeout + GRACE
             sent = @result.attempt(:connection) do
               @publishing.publish(records, @outcomes, send_by: send_by) { |ticket| between_slices(ticket) }
@@ -84,6 +85,7 @@ module AceMQ
           def between_slices(ticket)
             renew(ticket)
             reason = @link.blocked_reason
+            @waiting_since = Clock.now if reason
             @states.enter(reason ? :blocked : :publishing, reason)
             give_up(reason) if out_of_patience?(reason)
           end
@@ -104,14 +106,11 @@ module AceMQ
           # The background thread sits an alarm out, because a new connection would only send the same message once
           # more. Whoever called sweep is not kept waiting for longer than for a confirm.
           def out_of_patience?(blocked)
-            return waited > @options.confirm_timeout if blocked && @explicit
+            now = Clock.now
+            @blocked_since = blocked ? @blocked_since || now : nil
+            return @explicit && now - @blocked_since > @options.confirm_timeout if blocked
 
-            @waiting_since = Clock.now if blocked
-            waited > @patience
-          end
-
-          def waited
-            Clock.now - @waiting_since
+            now - @waiting_since > @patience
           end
         end
       end
