@@ -21,8 +21,9 @@ module AceMQ
           # @param options [Options]
           # @param shutdown [Shutdown]
           # @param states [States]
+          # @param reporter [Reporter] told of an alarm, if nobody waits for the batch
           # @param explicit [Boolean] somebody waits for it
-          def initialize(rows, outcomes, result, link:, options:, shutdown:, states:, explicit:)
+          def initialize(rows, outcomes, result, link:, options:, shutdown:, states:, reporter:, explicit:)
             @rows = rows
             @outcomes = outcomes
             @result = result
@@ -30,6 +31,7 @@ module AceMQ
             @options = options
             @shutdown = shutdown
             @states = states
+            @reporter = reporter
             @explicit = explicit
             @publishing = link.publishing(options, shutdown)
             @lanes = Lanes.new(options.ordering, options.on_retire)
@@ -85,7 +87,7 @@ module AceMQ
           def between_slices(ticket)
             renew(ticket)
             reason = @link.blocked_reason
-            @waiting_since = Clock.now if reason
+            note_block(reason) if reason
             @states.enter(reason ? :blocked : :publishing, reason)
             give_up(reason) if out_of_patience?(reason)
           end
@@ -96,6 +98,11 @@ module AceMQ
 
             ticket.send_by(@rows.send_by) if ticket.respond_to?(:send_by)
             @waiting_since = Clock.now
+          end
+
+          def note_block(reason)
+            @waiting_since = Clock.now
+            @reporter.blocked(reason) unless @explicit
           end
 
           def give_up(blocked)

@@ -142,7 +142,7 @@ module AceMQ
           def round(shutdown, explicit:)
             Instrument.round do
               Round.new(link: @link, store: @store, options: @options, states: @states, shutdown: shutdown,
-                        explicit: explicit).call
+                        reporter: @reporter, explicit: explicit).call
             end
           end
 

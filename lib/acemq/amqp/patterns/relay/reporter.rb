@@ -1,6 +1,7 @@
 # frozen_string_literal: true
 
 require_relative "failure"
+require_relative "result"
 
 module AceMQ
   module AMQP
@@ -22,6 +23,15 @@ module AceMQ
             retired = result.retired.map { |failure| failure.record.id }
             result.failures.each { |failure| tell(failure, result) unless retired.include?(failure.record&.id) }
             result.retired.each { |failure| @callback.call(retirement(failure)) }
+          end
+
+          # An alarm of the broker that is waited out in the middle of a batch, for hours perhaps.
+          #
+          # @param reason [String] the broker's
+          def blocked(reason)
+            result = Result.new.tap(&:blocked!)
+            result.add_block(reason)
+            tell(result.failures.first, result)
           end
 
           # Forgets what no longer fails, so that it is told anew when it fails again.

@@ -14,13 +14,15 @@ module AceMQ
           # @param options [Options]
           # @param states [States]
           # @param shutdown [Shutdown]
+          # @param reporter [Reporter]
           # @param explicit [Boolean] a sweep that somebody called
-          def initialize(link:, store:, options:, states:, shutdown:, explicit:)
+          def initialize(link:, store:, options:, states:, shutdown:, reporter:, explicit:)
             @link = link
             @store = store
             @options = options
             @states = states
             @shutdown = shutdown
+            @reporter = reporter
             @explicit = explicit
             @result = Result.new
           end
@@ -72,7 +74,7 @@ module AceMQ
           # Settles even when the publishing was interrupted: by a timeout, say, or the death of the thread.
           def publish_and_settle(rows, outcomes)
             Batch.new(rows, outcomes, @result, link: @link, options: @options, shutdown: @shutdown, states: @states,
-                                               explicit: @explicit).publish
+                                               reporter: @reporter, explicit: @explicit).publish
           ensure
             learn(rows, outcomes)
             retired = @result.attempt(:store) { rows.settle(outcomes) }
