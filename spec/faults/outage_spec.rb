@@ -17,9 +17,11 @@ RSpec.describe "A long outage", :broker do
     let(:amqp) { open_connection }
     let(:queue) { new_queue(amqp) }
     let(:proxy) { new_proxy }
-    let(:through_proxy) { AceMQ::AMQP::Connection.lazy(proxy.url(broker.url), connection_timeout: 2).tap { |c| connections << c } }
+    let(:through_proxy) { AceMQ::AMQP::Connection.lazy(proxy.url(broker.url), connection_timeout: 2) }
     let(:store) { AceMQ::AMQP::Patterns::ActiveRecordOutboxStore.new(lease: lease) }
     let(:relay) { new_relay(through_proxy, store, interval: 0.2, confirm_timeout: 1) }
+
+    after { through_proxy.close(timeout: 2) }
 
     # Goes on writing during the block.
     def while_writing
@@ -55,10 +57,10 @@ RSpec.describe "A long outage", :broker do
 
     def expect_everything_delivered
       eventually(30) { expect(store.pending_count).to eq 0 }
-      arrived = ids_in(amqp, queue)
-      expect(arrived.uniq).to match_array(Array.new(@last) { |n| "o-#{n + 1}" })
-      expect(arrived.tally.values.max).to be <= 2
-      expect(value("SELECT SUM(attempts) FROM acemq_outbox").to_i).to eq 0
+      copies = ids_in(amqp, queue).tally
+      expect(copies.keys).to match_array(Array.new(@last) { |n| "o-#{n + 1}" })
+      expect(copies.values.max).to be <= 2
+      expect(charged).to be_empty
       expect(leased).to be_empty
     end
 
