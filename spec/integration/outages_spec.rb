@@ -36,7 +36,7 @@ RSpec.describe "An outage", :broker do
       eventually(2) { expect(marked).not_to be_empty }
       eventually(30) { expect(marked.size).to eq 50 }
       expect(charged).to be_empty
-      expect(dials).to be < outage * 40 / 30.0 + 5
+      expect(dials).to be < [outage * 40 / 30, 12].max
       expect(ids_in(amqp, queue).uniq.size).to eq 50
       eventually { expect(relay.state.name).to eq :idle }
     end
