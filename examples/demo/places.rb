@@ -9,6 +9,9 @@ require_relative "../../spec/support/servers"
 class Places
   FOLDER = File.expand_path("../../tmp/demo", __dir__)
 
+  # The demo kills processes, not machines: tens of thousands of commits need not wait for the disk one by one.
+  HASTE = { variables: { synchronous_commit: "off" } }.freeze
+
   # For the relay's process: the same places, found in its environment.
   def self.from_environment
     config = JSON.parse(ENV.fetch("DEMO_DATABASE"), symbolize_names: true)
@@ -38,7 +41,7 @@ class Places
     admin.call.create_database(name)
     at_exit { admin.call.drop_database(name) if Process.pid == owner }
     config = ActiveRecord::DatabaseConfigurations::UrlConfig.new("demo", "primary", server.url, {}).configuration_hash
-    config.merge(server.config.except(:url), database: name)
+    config.merge(server.config.except(:url), database: name, **(kind == "postgres" ? HASTE : {}))
   end
   private_class_method :sqlite_file, :database_of_a_server
 
