@@ -45,18 +45,17 @@ module AceMQ
         clear
         @episode += 1
         @missing = missing
-        @queues = %w[a b].map { |name| declare(name, quorum) }
-        channel { |ch| ch.direct(exchange, durable: true) }
-        lanes = @queues.flat_map { |queue| bind_lanes(queue) }.to_h { |lane| [lane, :good] }
-        lanes.merge([late_exchange, "late"] => :late, bind_full => :full)
+        @bindings = []
+        @queues = [declare("full", false, "x-max-length" => FULL, "x-overflow" => "reject-publish"),
+                   declare("a", quorum), declare("b", quorum)]
+        bind(@queues.first, exchange, "full")
+        lanes = @queues.drop(1).flat_map { |queue| bind_lanes(queue) }.to_h { |lane| [lane, :good] }
+        lanes.merge([late_exchange, "late"] => :late, [exchange, "full"] => :full)
       end
 
       # The late lane's queue is bound at last.
       def bind_late
-        channel do |ch|
-          ch.direct(late_exchange, durable: true)
-          ch.queue_bind(@queues.last, late_exchange, routing_key: "late")
-        end
+        bind(@queues.last, late_exchange, "late")
       end
 
       # Takes everything out of every queue.
@@ -85,8 +84,11 @@ module AceMQ
         @server.kill
       end
 
+      # A broker that was killed may have forgotten what it was told last, so it is told again, as an application does
+      # that starts.
       def start
         @server.start
+        @bindings.each { |binding| bind_now(*binding) }
       end
 
       def pause
@@ -129,19 +131,23 @@ module AceMQ
       end
 
       def bind_lanes(queue)
-        channel do |ch|
-          Array.new(LANES_OF_A_QUEUE) do |i|
-            key = "#{queue.split("-").last}.#{i}"
-            ch.queue_bind(queue, exchange, routing_key: key)
-            [exchange, key]
-          end
+        Array.new(LANES_OF_A_QUEUE) do |i|
+          key = "#{queue.split("-").last}.#{i}"
+          bind(queue, exchange, key)
+          [exchange, key]
         end
       end
 
-      def bind_full
-        @queues.unshift(declare("full", false, "x-max-length" => FULL, "x-overflow" => "reject-publish"))
-        channel { |ch| ch.queue_bind(@queues.first, exchange, routing_key: "full") }
-        [exchange, "full"]
+      def bind(queue, exchange, key)
+        @bindings << [queue, exchange, key]
+        bind_now(queue, exchange, key)
+      end
+
+      def bind_now(queue, exchange, key)
+        channel do |ch|
+          ch.direct(exchange, durable: true)
+          ch.queue_bind(queue, exchange, routing_key: key)
+        end
       end
 
       # One by one: a quorum queue may hand what a cancelled consumer left to the next one out of order.

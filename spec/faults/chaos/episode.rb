@@ -23,6 +23,11 @@ module AceMQ
       TO_REACH = 6.0
       TO_FINISH = 40.0
       LOOK = 0.1
+      # Rows that wait; with more of them writers pause, since everything has to be read back from the queues.
+      BACKLOG = 500
+
+      # Offenders that are described in full.
+      EVIDENCE = 20
 
       attr_reader :plan, :database, :broker, :victim
 
@@ -67,6 +72,14 @@ module AceMQ
         end
       end
 
+      # Looks on while something takes its time.
+      def meanwhile(&block)
+        working = Thread.new(&block)
+        working.report_on_exception = false # it is raised here
+        look until working.join(LOOK)
+        working.value
+      end
+
       # @param what [Symbol] :deaths (a relay's whole batch may be repeated), :overruns (a lease was lost)
       def count(what)
         @counts[what] += 1
@@ -82,7 +95,7 @@ module AceMQ
         @counts[:ends] += 1
         relay.wait(CLOSE_WITHIN + TOLERANCE)
         @misdeeds.concat(relay.misdeeds_at_end)
-        held = database.leased if plan.relays == 1
+        held = database.glimpse(&:leased) if plan.relays == 1
         @misdeeds << "#{relay.name} ended in good order and left #{held} rows leased" if held&.positive?
       end
 
@@ -95,9 +108,14 @@ module AceMQ
         prepare_places
         @writer.write(@lanes.keys, seed: plan.random.rand(1_000_000), pace: plan.pace)
         @relays.each(&:go)
-        await(TO_START) { @relays.all?(&:started?) } or raise "a relay did not start; see #{@folder}"
+        await_start(@relays)
         @away = false
         hold(plan.random.rand(0.3..1.0))
+      end
+
+      def await_start(relays)
+        await(TO_START) { relays.all?(&:started?) || !relays.all?(&:running?) }
+        raise "a relay did not start; see #{@folder}" unless relays.all?(&:started?)
       end
 
       def prepare_relays
@@ -164,7 +182,7 @@ module AceMQ
 
       def close_relays
         left = @relays.select(&:running?)
-        await(TO_START) { left.all?(&:started?) } # one that is still loading knows no SIGTERM
+        await_start(left) # one that is still loading knows no SIGTERM
         left.each(&:terminate)
         left.each do |relay|
           relay.wait(CLOSE_WITHIN + TOLERANCE)
@@ -196,7 +214,7 @@ module AceMQ
       def keep_evidence(judgement, work)
         File.open(File.join(@folder, "evidence.txt"), "w") do |file|
           file.puts plan, *judgement.complaints, @counts, "connections ended: #{@ends}", ""
-          database.described(judgement.offenders).each { |row| file.puts row }
+          database.described(judgement.offenders.first(EVIDENCE)).each { |row| file.puts row }
           @ledger.lanes_of(judgement.offenders, work).each { |lane, numbers| file.puts "", lane.inspect, numbers.join(" ") }
         end
       end
@@ -216,9 +234,11 @@ module AceMQ
       # @return [Array, nil] what waits
       def look
         rows = database.glimpse { |db| db.waiting(MAX_ATTEMPTS) }
-        return @waiting.excuse if rows.nil?
+        @writer.tell(pause: rows.size > BACKLOG) if rows
+        return @waiting.excuse if @away
+        return if rows.nil?
 
-        @away ? @waiting.excuse : @waiting.look(rows, clock)
+        @waiting.look(rows, clock)
         see_recovery(rows)
         rows
       end

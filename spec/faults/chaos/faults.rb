@@ -114,29 +114,29 @@ module AceMQ
       end
 
       def broker_alarm
-        @broker.alarm(true)
+        @episode.meanwhile { @broker.alarm(true) }
         victim.continue
         hold(1.0..4.0)
-        @broker.alarm(false)
+        @episode.meanwhile { @broker.alarm(false) }
       end
 
       def broker_close
-        @broker.close_connections
+        @episode.meanwhile { @broker.close_connections }
         victim.continue
       end
 
       def broker_restart
-        @broker.stop
+        @episode.meanwhile { @broker.stop }
         victim.continue
         hold(0.5..2.0)
-        @broker.start
+        @episode.meanwhile { @broker.start }
       end
 
       def broker_kill
         @broker.kill
         victim.continue
         hold(0.1..1.0)
-        @broker.start
+        @episode.meanwhile { @broker.start }
       end
 
       # -- the database

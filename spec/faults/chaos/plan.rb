@@ -51,7 +51,7 @@ module AceMQ
         @batch = [20, 50, 100].sample(random: @random)
         @in_flight = [@batch, @batch, 10, 1].sample(random: @random)
         @passage = @random.rand(2..5)
-        @pace = @random.rand(0.01..0.04)
+        @pace = @random.rand(0.02..0.06)
         @switches = %i[quorum variant missing poison late_first].to_h { |name| [name, @random.rand < 0.5] }
       end
 

@@ -1,8 +1,8 @@
 # frozen_string_literal: true
 
 # Writers in a process of their own: transactions that do a piece of work and announce it, some of which roll back.
-# Takes orders as lines of JSON on its input, `{"write": {"lanes": [...], "seed": 7, "pace": 0.03}}` and `{"halt": true}`,
-# and tells on its output what was committed. Settings come as JSON in CHAOS: `database`, `threads`.
+# Takes orders as lines of JSON on its input, `{"write": {"lanes": [...], "seed": 7, "pace": 0.03}}`, `{"pause": true}` and
+# `{"halt": true}`, and tells on its output what was committed. Settings come as JSON in CHAOS: `database`, `threads`.
 
 require "active_record"
 require "acemq_native"
@@ -20,6 +20,7 @@ class Writer
   RECORDER = AceMQ::AMQP::Connection.lazy("amqp://127.0.0.1:1", origin: "chaos@here")
 
   attr_reader :failures
+  attr_writer :paused
 
   def initialize(lanes, random, pace, say)
     @lanes = lanes
@@ -32,7 +33,7 @@ class Writer
 
   def run
     until @halted
-      write
+      write unless @paused
       sleep(@pace * @random.rand(0.5..1.5))
     end
     ActiveRecord::Base.clear_active_connections!
@@ -110,6 +111,8 @@ $stdin.each_line do |line|
       Writer.new(lanes, Random.new(job[:seed] + i), job[:pace], say)
     end
     threads = writers.map { |writer| Thread.new { writer.run } }
+  elsif order.key?(:pause)
+    writers.each { |writer| writer.paused = order[:pause] }
   else
     writers.each(&:halt)
     threads.each(&:join)
