@@ -29,6 +29,7 @@ module AceMQ
           # @param definition [Module] answers `COLUMNS`, `KEY` and `INSTALL`
           # @raise [ConfigurationError] for a table that is absent or not what the store needs
           def read(db, name, definition)
+            db.before_reading(name)
             place = "table #{name} in the #{db.product} database #{db.database.inspect}"
             unless db.connection.data_source_exists?(name)
               raise ConfigurationError, "#{place} does not exist: #{definition::INSTALL}"

@@ -75,6 +75,39 @@ RSpec.describe AceMQ::AMQP::Patterns::ActiveRecordOutboxStore, "beside web threa
     end
   end
 
+  on_each_database(:sqlite, timeout: 2_000, pragmas: { journal_mode: "wal" }) do
+    # Somebody else writes, or would like to, whenever the table is looked at.
+    def beside_a_writer
+      other = SQLite3::Database.new(AceMQ::SpecSupport::Database.config(:sqlite)[:database])
+      write = lambda do |*, statement|
+        other.execute("INSERT INTO orders (name) VALUES ('other')") if statement[:name] == "SCHEMA"
+      rescue SQLite3::BusyException
+        nil
+      end
+      ActiveSupport::Notifications.subscribed(write, "sql.active_record") { yield }
+    ensure
+      other.close
+    end
+
+    # Case 23: a transaction that reads first and then wants to write fails at once.
+    it "takes part in a transaction that it begins, in a process that has not used it before" do
+      connection { |db| db.execute("PRAGMA journal_mode = wal") }
+      make_outbox
+      make_orders
+      beside_a_writer { ActiveRecord::Base.transaction { store.add(outbox_record("a")) } }
+
+      expect(row("a")).to be
+    end
+
+    it "says that the table is not there when it is not, in a transaction too" do
+      connection { |db| db.drop_table("acemq_outbox", if_exists: true) }
+      AceMQ::AMQP::Patterns::Database::TABLES.clear
+
+      expect { ActiveRecord::Base.transaction { store.add(outbox_record("a")) } }
+        .to raise_error(AceMQ::AMQP::ConfigurationError, /acemq_outbox/)
+    end
+  end
+
   on_each_database(:sqlite, timeout: 2_000) do
     it "leaves the connection waiting as it was set up to" do
       make_outbox

@@ -60,6 +60,9 @@ module AceMQ
             ids.uniq.sort.each_slice(SLICE).sum(&block)
           end
 
+          # What has to come before the first look at a table.
+          def before_reading(_table); end
+
           # A reconnection is the caller's to make while a transaction is open: what the transaction did is lost.
           # A session that lives and is read-only stays so, even when the server has long been writable again.
           #

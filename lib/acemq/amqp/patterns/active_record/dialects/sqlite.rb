@@ -33,6 +33,16 @@ module AceMQ
             patiently { super }
           end
 
+          # Looked at for the first time within a transaction. One that begins by reading cannot write any more once
+          # somebody else has, whatever the timeout; so it begins by a statement that writes nothing.
+          def before_reading(table)
+            return unless connection.transaction_open?
+
+            change("DELETE FROM #{connection.quote_table_name(table)} WHERE 0", "AceMQ check")
+          rescue ::ActiveRecord::StatementInvalid => e
+            raise if e.cause.is_a?(::SQLite3::BusyException)
+          end
+
           def unpublished
             "+published_at IS NULL"
           end
