@@ -19,7 +19,7 @@ module AceMQ
         @config || @mutex.synchronize { @config ||= Configuration.new }
       end
 
-      # @param config [Configuration]
+      # @return [Configuration]
       attr_writer :config
 
       # The connection of the process, made on first use. It dials when it is first

@@ -54,15 +54,15 @@ module AceMQ
       #
       # @param url [String] `amqp://user:password@host:5672,other:5672/vhost?heartbeat=30`; every part but a host
       #   may be left off, and everything is percent-encoded
-      # @param heartbeat [Integer, Symbol] seconds, 1 to 65535; `:server` (default) takes the broker's
-      # @param connection_timeout [Numeric, nil] seconds for a dial as a whole: all hosts, TCP, TLS and handshake;
+      # @option options [Integer, Symbol] :heartbeat seconds, 1 to 65535; `:server` (default) takes the broker's
+      # @option options [Numeric, nil] :connection_timeout seconds for a dial as a whole: all hosts, TCP, TLS and handshake;
       #   nil takes the URL's `connection_timeout` (milliseconds there), or 10
-      # @param confirm_timeout [Numeric] seconds without any confirm until a publish is given up, and the longest
+      # @option options [Numeric] :confirm_timeout seconds without any confirm until a publish is given up, and the longest
       #   wait for any other answer of the broker; 10, as most clients have it
-      # @param security [Security, nil] nil trusts the system's authorities where the URL says amqps
-      # @param credentials [Credentials, nil] instead of the URL's user and password
-      # @param client_name [String, nil] what the broker's pages call the connections
-      # @param max_outstanding_publishes [Integer] messages of one `publish_all` on the way at any time; 1000 as in
+      # @option options [Security, nil] :security nil trusts the system's authorities where the URL says amqps
+      # @option options [Credentials, nil] :credentials instead of the URL's user and password
+      # @option options [String, nil] :client_name what the broker's pages call the connections
+      # @option options [Integer] :max_outstanding_publishes messages of one `publish_all` on the way at any time; 1000 as in
       #   the family
       # @raise [ConfigurationError] naming the setting
       def initialize(url, **options)
