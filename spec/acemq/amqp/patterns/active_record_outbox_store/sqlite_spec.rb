@@ -77,14 +77,14 @@ RSpec.describe AceMQ::AMQP::Patterns::ActiveRecordOutboxStore, "beside web threa
 
   on_each_database(:sqlite, timeout: 2_000, pragmas: { journal_mode: "wal" }) do
     # Somebody else writes, or would like to, whenever the table is looked at.
-    def beside_a_writer
+    def beside_a_writer(&block)
       other = SQLite3::Database.new(AceMQ::SpecSupport::Database.config(:sqlite)[:database])
       write = lambda do |*, statement|
         other.execute("INSERT INTO orders (name) VALUES ('other')") if statement[:name] == "SCHEMA"
       rescue SQLite3::BusyException
         nil
       end
-      ActiveSupport::Notifications.subscribed(write, "sql.active_record") { yield }
+      ActiveSupport::Notifications.subscribed(write, "sql.active_record", &block)
     ensure
       other.close
     end
