@@ -19,6 +19,10 @@ use std::sync::Arc;
 use std::time::Duration;
 use tokio::time::{Instant, sleep_until, timeout};
 
+/// How long a broker that has stopped confirming may take to open a channel. It takes a round trip; being wrong costs
+/// nobody anything, since what is the connection's is nobody's fault.
+const LAST_QUESTION: Duration = Duration::from_millis(500);
+
 /// How a batch is sent.
 #[derive(Clone, Copy, Debug, PartialEq)]
 pub struct Pace {
@@ -226,7 +230,7 @@ impl Desk {
         for &i in chunk {
             run.set(i, Err(lost("it was given up while it was out")));
         }
-        let (answers, returns) = dispatch(&link, &channel, &messages, run.pace, run.send_by).await;
+        let Heard { answers, returns, mute } = dispatch(&link, &channel, &messages, run.pace, run.send_by).await;
 
         if answers.iter().any(|answer| matches!(answer, Answer::Ack | Answer::Nack)) {
             link.prove();
@@ -235,7 +239,7 @@ impl Desk {
         let failed = answers.iter().any(|answer| matches!(answer, Answer::Failed(_)));
         let closed = closing_fault(&answers);
         for (&i, outcome) in
-            chunk.iter().zip(judge(&messages, &answers, &returns, run.pace.confirm_timeout.as_secs_f64()))
+            chunk.iter().zip(judge(&messages, &answers, &returns, run.pace.confirm_timeout.as_secs_f64(), mute))
         {
             run.set(i, outcome);
         }
@@ -271,39 +275,56 @@ impl Desk {
     }
 }
 
+/// What came back for a chunk.
+struct Heard {
+    answers: Vec<Answer>,
+    returns: Vec<Return>,
+    /// Confirms stopped coming, and so did everything else.
+    mute: bool,
+}
+
 /// Publishes a chunk on one channel and gathers the broker's answers.
-async fn dispatch(
-    link: &Link,
-    channel: &Channel,
-    messages: &[&Message],
-    pace: &Pace,
-    send_by: &Arc<SendBy>,
-) -> (Vec<Answer>, Vec<Return>) {
+async fn dispatch(link: &Link, channel: &Channel, messages: &[&Message], pace: &Pace, send_by: &Arc<SendBy>) -> Heard {
     link.gate.watch(send_by);
-    let mut answers = vec![Answer::Silence; messages.len()];
-    let mut returns = Vec::new();
+    let mut heard = Heard { answers: vec![Answer::Silence; messages.len()], returns: Vec::new(), mute: false };
     let mut pending: FuturesUnordered<_> =
         messages.iter().enumerate().map(|(at, m)| publish(link, channel, at, m, at + 1 == messages.len())).collect();
     let mut deadline = Instant::now() + pace.confirm_timeout;
     loop {
-        tokio::select! {
+        let next = tokio::select! {
             biased;
-            next = pending.next() => {
-                let Some((at, result)) = next else { break };
-                let (answer, returned) = read(result);
-                answers[at] = answer;
-                returns.extend(returned);
-                deadline = Instant::now() + pace.confirm_timeout;
-            }
+            next = pending.next() => next,
             () = sleep_until(deadline) => {
-                if !(pace.relay && link.blocked()) {
-                    break;
+                if link.blocked() {
+                    if !pace.relay {
+                        break;
+                    }
+                    deadline = Instant::now() + pace.confirm_timeout;
+                    continue;
                 }
-                deadline = Instant::now() + pace.confirm_timeout;
+                // If this process was stopped, they have come meanwhile, and are read before the answer.
+                tokio::select! {
+                    biased;
+                    next = pending.next() => next,
+                    answers = still_answers(link) => {
+                        heard.mute = !answers;
+                        break;
+                    }
+                }
             }
-        }
+        };
+        let Some((at, result)) = next else { break };
+        let (answer, returned) = read(result);
+        heard.answers[at] = answer;
+        heard.returns.extend(returned);
+        deadline = Instant::now() + pace.confirm_timeout;
     }
-    (answers, returns)
+    heard
+}
+
+/// Whether the broker answers anything on this link. If it does, the link is not what keeps a confirm from coming.
+async fn still_answers(link: &Link) -> bool {
+    matches!(timeout(LAST_QUESTION, link.channel()).await, Ok(Ok(_)))
 }
 
 async fn publish(

@@ -32,12 +32,19 @@ pub(crate) struct Return {
     pub(crate) text: String,
 }
 
-/// Judges a chunk. Ids are unique within it. `timeout` is for the texts: seconds waited for a confirm.
-pub(crate) fn judge(messages: &[&Message], answers: &[Answer], returns: &[Return], timeout: f64) -> Vec<Outcome> {
+/// Judges a chunk. Ids are unique within it. `timeout` is for the texts: seconds waited for a confirm. `mute`: the
+/// broker answered nothing any more on this connection, not even something else.
+pub(crate) fn judge(
+    messages: &[&Message],
+    answers: &[Answer],
+    returns: &[Return],
+    timeout: f64,
+    mute: bool,
+) -> Vec<Outcome> {
     let returned: HashMap<&str, &Return> = returns.iter().map(|r| (r.id.as_str(), r)).collect();
     let complete =
         messages.iter().zip(answers).all(|(message, answer)| answered(answer) || !returned.contains_key(message.id()));
-    let any_confirmed = complete && answers.iter().any(|answer| matches!(answer, Answer::Ack));
+    let any_confirmed = complete && !mute && answers.iter().any(|answer| matches!(answer, Answer::Ack));
     messages
         .iter()
         .zip(answers)
@@ -72,7 +79,8 @@ fn nacked(message: &Message) -> Error {
     Error::new(Kind::Nacked, format!("the broker nacked it ({}): a queue there would not take it", place(message)))
 }
 
-/// A confirm that never comes while others do is the fault of where it goes; if none comes, of the connection.
+/// A confirm that never comes while others do is the fault of where it goes; if none comes, or nothing else does any
+/// more, of the connection.
 fn silent(message: &Message, others_confirmed: bool, timeout: f64) -> Error {
     let error = Error::new(
         Kind::Unconfirmed,
@@ -126,10 +134,14 @@ mod tests {
     }
 
     fn judged(answers: &[Answer], returns: &[usize]) -> Vec<Outcome> {
+        heard(answers, returns, false)
+    }
+
+    fn heard(answers: &[Answer], returns: &[usize], mute: bool) -> Vec<Outcome> {
         let messages: Vec<Message> = (0..answers.len()).map(message).collect();
         let returns: Vec<Return> =
             returns.iter().map(|i| Return { id: i.to_string(), code: 312, text: "NO_ROUTE".into() }).collect();
-        judge(&messages.iter().collect::<Vec<_>>(), answers, &returns, 10.0)
+        judge(&messages.iter().collect::<Vec<_>>(), answers, &returns, 10.0, mute)
     }
 
     fn kinds(outcomes: &[Outcome]) -> Vec<Option<Kind>> {
@@ -150,6 +162,13 @@ mod tests {
         let alone = judged(&[Answer::Silence, Answer::Silence], &[]);
         assert_eq!(alone[1].as_ref().unwrap_err().scope(), Scope::Connection);
         assert!(alone[1].as_ref().unwrap_err().unknown());
+    }
+
+    #[test]
+    fn silence_of_a_connection_that_answers_nothing_at_all_is_the_connections_fault() {
+        let outcomes = heard(&[Answer::Ack, Answer::Silence], &[], true);
+        assert_eq!(kinds(&outcomes), [None, Some(Kind::Unconfirmed)]);
+        assert_eq!(outcomes[1].as_ref().unwrap_err().scope(), Scope::Connection);
     }
 
     #[test]

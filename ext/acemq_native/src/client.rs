@@ -13,7 +13,7 @@ use acemq_core::line::{Line, Settings};
 use acemq_core::publisher::Publisher;
 use acemq_core::tls::{Pem, Tls};
 use acemq_core::topology::{self, Answer, Declaration, Operation};
-use acemq_core::{Error as CoreError, runtime};
+use acemq_core::{Error as CoreError, Kind, runtime};
 use magnus::{
     Error, IntoValue, Module, Object, RArray, RHash, RModule, Ruby, TypedData, Value, function, method, prelude::*,
 };
@@ -93,16 +93,19 @@ impl Client {
         Ok(Self { settings, limit, live: RefCell::new(Some(live)) })
     }
 
-    /// This process's own, made anew after a fork.
+    /// This process's own, made anew after a fork. `take` must not run Ruby: another thread could come in here.
     fn with_live<T>(&self, ruby: &Ruby, take: impl FnOnce(&Live) -> T) -> Result<T, Error> {
-        let mut slot = self.live.borrow_mut();
-        if !slot.as_ref().is_some_and(Live::ours) {
+        let ours = self.live.borrow().as_ref().is_some_and(Live::ours);
+        if !ours {
             let fresh = Live::start(&self.settings, self.limit).map_err(|e| raise(ruby, &e))?;
-            if let Some(inherited) = slot.replace(fresh) {
+            if let Some(inherited) = self.live.replace(Some(fresh)) {
                 abandon(inherited);
             }
         }
-        Ok(take(slot.as_ref().expect("it was just put there")))
+        match self.live.borrow().as_ref() {
+            Some(live) => Ok(take(live)),
+            None => Err(raise(ruby, &CoreError::new(Kind::Internal, "the connection was just made and is gone"))),
+        }
     }
 
     /// `connect -> nil`: dials the publishing connection unless it is live.
