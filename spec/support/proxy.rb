@@ -64,6 +64,11 @@ module AceMQ
         perform { @connections.sum { |connection| connection.up.bytes } }
       end
 
+      # @return [Integer] bytes that the server has sent, over the connections there are
+      def downstream
+        perform { @connections.sum { |connection| connection.down.bytes } }
+      end
+
       # Everything arrives so much later, in both directions.
       #
       # @param seconds [Numeric] 0 ends it
