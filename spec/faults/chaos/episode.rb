@@ -36,8 +36,10 @@ module AceMQ
       # @param writer [WriterProcess]
       # @param broker [Broker]
       # @param folder [String] for the logs of relays
-      def initialize(plan, database:, writer:, broker:, folder:)
+      # @param relay [Hash] more keywords for them
+      def initialize(plan, database:, writer:, broker:, folder:, relay: {})
         @plan = plan
+        @relay_options = relay
         @database = database
         @writer = writer
         @broker = broker
@@ -142,7 +144,8 @@ module AceMQ
         settings = {
           database: database.config, url: broker.url, close_within: CLOSE_WITHIN,
           store: { lease: LEASE, max_attempts: MAX_ATTEMPTS },
-          relay: { interval: INTERVAL, batch: plan.batch, in_flight: plan.in_flight, confirm_timeout: CONFIRM_TIMEOUT }
+          relay: { interval: INTERVAL, batch: plan.batch, in_flight: plan.in_flight, confirm_timeout: CONFIRM_TIMEOUT,
+                   **@relay_options }
         }
         RelayProcess.new(name, settings, folder: @folder, failpoints: failpoints).tap { |relay| @relays << relay }
       end

@@ -30,14 +30,17 @@ module AceMQ
       # @param failpoints [Array<String>]
       # @param faults [Array<String>]
       # @param only [Integer, nil] one episode, by its number
+      # @param relay [Hash] keywords for the relays, on top of what an episode gives them
       # @param out [IO]
-      def initialize(seed:, seconds:, databases:, failpoints: Plan::FAILPOINTS, faults: Plan::FAULTS, only: nil, out: $stdout)
+      def initialize(seed:, seconds:, databases:, failpoints: Plan::FAILPOINTS, faults: Plan::FAULTS, only: nil, relay: {},
+                     out: $stdout)
         @seed = seed
         @seconds = seconds
         @names = databases
         @failpoints = failpoints
         @faults = faults
         @only = only
+        @relay = relay
         @out = out
         @failures = []
         @matrix = Matrix.new
@@ -79,7 +82,7 @@ module AceMQ
         folder = File.join(@folder, format("%04d", plan.number))
         began = clock
         episode = Episode.new(plan, database: @databases[plan.database], writer: writer(plan.database), broker: @broker,
-                                    folder: folder)
+                                    folder: folder, relay: @relay)
         note(plan, episode.run, episode, folder, clock - began)
       end
 
