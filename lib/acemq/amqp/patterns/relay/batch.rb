@@ -38,16 +38,25 @@ module AceMQ
           end
 
           def publish
-            readable.each_slice(@publishing.at_once) do |records|
-              @rows.renew_if_due
-              break if over?
-
-              sendable = records.reject { |record| @lanes.shut?(record) }
-              break unless sendable.empty? || send_together(sendable)
+            waiting = readable
+            until waiting.empty?
+              now, waiting = @lanes.before_and_behind_failed(waiting)
+              break unless send_slices(now)
             end
           end
 
           private
+
+          # @return [Boolean] whether to go on
+          def send_slices(records)
+            records.each_slice(@publishing.at_once).all? do |slice|
+              @rows.renew_if_due
+              next false if over?
+
+              sendable = slice.reject { |record| @lanes.shut?(record) }
+              sendable.empty? || send_together(sendable)
+            end
+          end
 
           # What cannot be made a message is judged without being sent.
           def readable

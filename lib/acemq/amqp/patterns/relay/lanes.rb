@@ -30,6 +30,22 @@ module AceMQ
             @shut[lane(record)] = true
           end
 
+          # What waits behind a record that has failed before is sent once that one is known to be taken. Sent along with
+          # it, it would pass it if what was wrong is mended in between, a queue bound, say.
+          #
+          # @param records [Array<OutboxRecord>] in order
+          # @return [Array(Array<OutboxRecord>, Array<OutboxRecord>)] what may be sent together, and what comes after it
+          def before_and_behind_failed(records)
+            failed = {}
+            records.partition do |record|
+              lane = lane(record)
+              next false if failed[lane]
+
+              failed[lane] = record.attempts.to_i.positive?
+              true
+            end
+          end
+
           # @return [Boolean] whether nothing more may be sent
           def all_shut?
             @ordering == :strict && !@shut.empty?
