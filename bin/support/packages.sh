@@ -12,7 +12,7 @@ server_packages() {
     case $server in
       rabbitmq) [ -n "${ACEMQ_TEST_AMQP_URL:-}" ] || printf 'rabbitmq-server ' ;;
       postgres) [ -n "${ACEMQ_TEST_POSTGRES_URL:-}" ] || printf 'postgresql ' ;;
-      mariadb) [ -n "${ACEMQ_TEST_MARIADB_URL:-}" ] || printf 'mariadb-server-core ' ;;
+      mariadb) [ -n "${ACEMQ_TEST_MARIADB_URL:-}" ] || printf 'mariadb-server-core mariadb-client-core ' ;;
     esac
   done
 }
