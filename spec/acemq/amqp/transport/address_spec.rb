@@ -42,8 +42,8 @@ RSpec.describe AceMQ::AMQP::Transport, "and its URL" do
     open_connection(url)
 
     listed = broker.ctl("list_connections", "user", "vhost", "client_properties").lines
-    expect(listed.grep(/\A#{user}\tteam\/a\t.*the spec/)).not_to be_empty
-    expect(listed.grep(/\A#{user}\t\/\t/)).not_to be_empty
+    expect(listed.grep(%r{\A#{user}\tteam/a\t.*the spec})).not_to be_empty
+    expect(listed.grep(%r{\A#{user}\t/\t})).not_to be_empty
   end
 
   it "says what is wrong with a login, and never with which password" do

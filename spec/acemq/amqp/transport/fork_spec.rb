@@ -38,7 +38,12 @@ RSpec.describe AceMQ::AMQP::Transport, "across a fork" do
   it "works with a fork taken while other threads are in the middle of a publish" do
     publish(1, "before")
     running = true
-    threads = Array.new(3) { |t| Thread.new { i = 0; publish(1, "thread#{t}.#{i += 1}") while running } }
+    threads = Array.new(3) do |t|
+      Thread.new do
+        i = 0
+        publish(1, "thread#{t}.#{i += 1}") while running
+      end
+    end
     pids = Array.new(10) { |c| child { publish(5, "child#{c}") } }
 
     expect(ended(pids)).to all(eq(0))
