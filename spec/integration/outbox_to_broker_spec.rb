@@ -17,7 +17,7 @@ RSpec.describe "The outbox on the real broker", :broker do
   rows_wanted = ENV["ACEMQ_LONG"] == "1" ? 10_000 : 1_000
   big_ones = ENV["ACEMQ_LONG"] == "1" ? 500 : 10
 
-  on_each_database do
+  on_each_database do |name|
     before(:context) { make_outbox }
     before { empty("acemq_outbox") }
 
@@ -80,7 +80,9 @@ RSpec.describe "The outbox on the real broker", :broker do
     it "publishes what was committed, and nothing that was rolled back" do
       queue = new_queue(amqp)
       relay = new_relay(amqp, interval: 0.05).start
-      threads = Array.new(4) do |writer|
+      # Two threads of an application that write to SQLite lock each other out by themselves.
+      writers = name == :sqlite ? 1 : 4
+      threads = Array.new(writers) do |writer|
         Thread.new do
           25.times do |n|
             ActiveRecord::Base.transaction do
@@ -92,7 +94,7 @@ RSpec.describe "The outbox on the real broker", :broker do
         end
       end
       threads.each(&:join)
-      committed = Array.new(4) { |w| Array.new(13) { |n| "w#{w}-#{n * 2}" } }.flatten
+      committed = Array.new(writers) { |w| Array.new(13) { |n| "w#{w}-#{n * 2}" } }.flatten
       eventually(30) { expect(marked).to match_array(committed) }
       relay.close
 

@@ -80,7 +80,8 @@ RSpec.describe AceMQ::Rails::Configuration do
   it "says which of the connection's options cannot be right" do
     {
       { connect_timeout: 0 } => /connection_timeout must be seconds/, { heartbeat: 70_000 } => /heartbeat/,
-      { url: "http://h" } => %r{config\.acemq: .*amqps://}, { transport_options: { hearbeat: 1 } } => /unknown keyword hearbeat; .*heartbeat/,
+      { url: "http://h" } => %r{config\.acemq: .*amqps://},
+      { transport_options: { hearbeat: 1 } } => /unknown keyword hearbeat; .*heartbeat/,
       { tls: AceMQ::AMQP::Security.verified } => /amqps/
     }.each do |settings, message|
       expect { described_class.new(settings).validate! }.to raise_error(AceMQ::AMQP::ConfigurationError, message)

@@ -13,7 +13,7 @@ RSpec.describe AceMQ::AMQP::Transport, "when something is wrong" do
     server.addr[1]
   end
 
-  def open(url, **options)
+  def dial(url, **options)
     AceMQ::AMQP::Connection.open(url, **options)
   end
 
@@ -32,7 +32,7 @@ RSpec.describe AceMQ::AMQP::Transport, "when something is wrong" do
       port = listener
       ["amqp://127.0.0.1:#{port}?connection_timeout=1000", "amqps://127.0.0.1:#{port}?connection_timeout=1000"].each do |url|
         ran = ticks do
-          took = elapsed { expect { open(url) }.to raise_error(AceMQ::AMQP::TransportError, /connection_timeout \(1 s\)/) }
+          took = elapsed { expect { dial(url) }.to raise_error(AceMQ::AMQP::TransportError, /connection_timeout \(1 s\)/) }
           expect(took).to be_between(0.9, 3)
         end
         expect(ran).to be > 20
@@ -50,15 +50,15 @@ RSpec.describe AceMQ::AMQP::Transport, "when something is wrong" do
       http = listener { |socket| socket.write("HTTP/1.1 400 Bad Request\r\n\r\n") && socket.close_write }
       shut = listener(&:close)
 
-      expect { open("amqp://127.0.0.1:#{http}") }.to raise_error(AceMQ::AMQP::TransportError, /does not speak AMQP|hung up/)
-      expect { open("amqp://127.0.0.1:#{shut}") }.to raise_error(AceMQ::AMQP::TransportError, /hung up/)
-      expect { open("amqp://127.0.0.1:1") }.to raise_error(AceMQ::AMQP::TransportError, /127.0.0.1:1: .*refused/)
+      expect { dial("amqp://127.0.0.1:#{http}") }.to raise_error(AceMQ::AMQP::TransportError, /does not speak AMQP|hung up/)
+      expect { dial("amqp://127.0.0.1:#{shut}") }.to raise_error(AceMQ::AMQP::TransportError, /hung up/)
+      expect { dial("amqp://127.0.0.1:1") }.to raise_error(AceMQ::AMQP::TransportError, /127.0.0.1:1: .*refused/)
     end
 
     it "goes on to the next host, within one deadline" do
       port = URI(broker.url).port
       took = elapsed do
-        connection = open("amqp://guest:guest@127.0.0.1:1,127.0.0.1:#{listener},127.0.0.1:#{port}", connection_timeout: 3)
+        connection = dial("amqp://guest:guest@127.0.0.1:1,127.0.0.1:#{listener},127.0.0.1:#{port}", connection_timeout: 3)
         connections << connection
         expect(connection).to be_open
       end
@@ -104,7 +104,10 @@ RSpec.describe AceMQ::AMQP::Transport, "when something is wrong" do
         expect { Timeout.timeout(0.5) { connection.publish({ "n" => 1 }, to: queue) } }.to raise_error(Timeout::Error)
         eventually { expect(connection).to be_blocked }
         # Behind the interrupted one, which is still out, a publish would wait; on a fresh line it is declined.
-        eventually { expect { Timeout.timeout(1) { connection.publish({ "n" => 2 }, to: queue) } }.to raise_error(AceMQ::AMQP::PublishingPausedError) }
+        eventually do
+          expect { Timeout.timeout(1) { connection.publish({ "n" => 2 }, to: queue) } }
+            .to raise_error(AceMQ::AMQP::PublishingPausedError)
+        end
       end
       eventually { expect(connection).not_to be_blocked }
       expect(drain(connection, queue).map(&:body)).not_to include('{"n":2}')
@@ -112,9 +115,11 @@ RSpec.describe AceMQ::AMQP::Transport, "when something is wrong" do
 
     it "lets SIGINT end the process (case 10)" do
       queue
-      script = "require 'acemq_native'; c = AceMQ::AMQP::Connection.open(ARGV[0]); puts :ready; $stdout.flush; c.publish({}, to: ARGV[1])"
+      script = "require 'acemq_native'; c = AceMQ::AMQP::Connection.open(ARGV[0]); puts :ready; $stdout.flush; " \
+               "c.publish({}, to: ARGV[1])"
       under_alarm do
-        IO.popen([RbConfig.ruby, "-I", File.expand_path("../../../../lib", __dir__), "-e", script, broker.url, queue, { err: File::NULL }]) do |child|
+        library = File.expand_path("../../../../lib", __dir__)
+        IO.popen([RbConfig.ruby, "-I", library, "-e", script, broker.url, queue, { err: File::NULL }]) do |child|
           child.gets
           sleep 0.2 # the publish has to be out
           took = elapsed do

@@ -32,7 +32,8 @@ RSpec.describe AceMQ::AMQP::Transport, "over TLS" do
   describe "with a broker" do
     broker = nil
     before(:all) do
-      broker = AceMQ::TestServers.new_rabbitmq(tls: certificates.issue("broker.test", names: names), authority: certificates.authority).start
+      server = certificates.issue("broker.test", names: names)
+      broker = AceMQ::TestServers.new_rabbitmq(tls: server, authority: certificates.authority).start
     end
 
     after(:all) { broker.dispose }
