@@ -9,18 +9,23 @@ use std::ffi::c_void;
 use std::sync::Arc;
 use std::time::{Duration, Instant};
 
+/// How long a wait goes without a look at what Ruby has for this thread. Ruby calls no unblock function for a signal
+/// when no thread of its own is left to watch for signals: when all are in waits like this one, or when this thread
+/// began its wait beside another that has ended since.
+const LOOK: Duration = Duration::from_millis(100);
+
 /// Waits for a ticket with the GVL released, at most `limit`; `None` when the time was up.
 ///
-/// Other Ruby threads run meanwhile, and `Timeout`, `Thread#kill` and signals end the wait at once: Ruby calls the
-/// unblock function, the wait returns, and what was to happen to this thread happens.
+/// Other Ruby threads run meanwhile, and `Timeout`, `Thread#kill` and signals end the wait: Ruby calls the unblock
+/// function, the wait returns, and what was to happen to this thread happens.
 pub(crate) fn wait<T>(ruby: &Ruby, ticket: &Arc<Ticket<T>>, limit: Option<Duration>) -> Result<Option<T>, Error> {
     let end = limit.and_then(|limit| Instant::now().checked_add(limit));
     loop {
-        let left = end.map(|end| end.saturating_duration_since(Instant::now()));
-        match wait_once(ticket, left) {
+        let left = end.map_or(LOOK, |end| end.saturating_duration_since(Instant::now()));
+        match wait_once(ticket, left.min(LOOK)) {
             Wait::Answer(answer) => return Ok(Some(answer)),
-            Wait::Pending => return Ok(None),
-            Wait::Interrupted => ruby.thread_check_ints()?,
+            Wait::Pending if left <= LOOK && end.is_some() => return Ok(None),
+            Wait::Pending | Wait::Interrupted => ruby.thread_check_ints()?,
         }
     }
 }
@@ -48,11 +53,11 @@ pub(crate) fn run<T: Send + 'static>(
 
 struct Call<'a, T> {
     ticket: &'a Ticket<T>,
-    limit: Option<Duration>,
+    limit: Duration,
     ended: Wait<T>,
 }
 
-fn wait_once<T>(ticket: &Ticket<T>, limit: Option<Duration>) -> Wait<T> {
+fn wait_once<T>(ticket: &Ticket<T>, limit: Duration) -> Wait<T> {
     let mut call = Call { ticket, limit, ended: Wait::Pending };
     // SAFETY: `call` lives on this stack frame until rb_thread_call_without_gvl returns, and so does the ticket it
     // borrows; `blocking` and `unblock` are given pointers of the types they cast to, touch no Ruby value, and
@@ -71,7 +76,7 @@ fn wait_once<T>(ticket: &Ticket<T>, limit: Option<Duration>) -> Wait<T> {
 unsafe extern "C" fn blocking<T>(call: *mut c_void) -> *mut c_void {
     // SAFETY: `wait_once` passes its own Call<T>, which nobody else touches until we return.
     let call = unsafe { &mut *call.cast::<Call<'_, T>>() };
-    call.ended = call.ticket.wait(call.limit);
+    call.ended = call.ticket.wait(Some(call.limit));
     std::ptr::null_mut()
 }
 
