@@ -82,7 +82,7 @@ RSpec.describe "Forks while the parent publishes", :broker do
     expect(own_connections).to eq before
     publishing = (0...forks).count { |n| (n % errands.size).zero? }
     eventually { expect(broker_log(said).grep(/accepting AMQP connection/).size).to eq publishing }
-    expect(broker_log(said).grep(/\[error\]|unexpected.frame|frame.error/i)).to eq []
+    expect(broker_log(said).grep(/error on AMQP connection|unexpected.frame|frame.error/i)).to eq []
     expect(drain(connection, queue).map(&:body).uniq.size).to eq 1 + sent + publishing
   end
 end
