@@ -13,6 +13,7 @@ server_packages() {
       rabbitmq) [ -n "${ACEMQ_TEST_AMQP_URL:-}" ] || printf 'rabbitmq-server ' ;;
       postgres) [ -n "${ACEMQ_TEST_POSTGRES_URL:-}" ] || printf 'postgresql ' ;;
       mariadb) [ -n "${ACEMQ_TEST_MARIADB_URL:-}" ] || printf 'mariadb-server-core mariadb-client-core ' ;;
+      pgbouncer) printf 'pgbouncer ' ;; # of ours, before whichever PostgreSQL it is
     esac
   done
 }
@@ -63,7 +64,7 @@ explain_packages() {
   done
   if [ -n "$missing" ]; then
     say "Not found:$missing. This machine has no apt-get, so install by its own means: Ruby 3.1 or newer with its"
-    say "headers, Bundler, make, a C compiler, libclang, and git; for the servers RabbitMQ, PostgreSQL, and MariaDB"
+    say "headers, Bundler, make, a C compiler, libclang, and git; for the servers RabbitMQ, PostgreSQL with PgBouncer, and MariaDB"
     say "(or name running ones with ACEMQ_TEST_AMQP_URL, ACEMQ_TEST_POSTGRES_URL, ACEMQ_TEST_MARIADB_URL)."
     return 1
   fi

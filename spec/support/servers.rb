@@ -3,6 +3,7 @@
 require_relative "servers/rabbitmq"
 require_relative "servers/postgresql"
 require_relative "servers/mariadb"
+require_relative "servers/pgbouncer"
 require_relative "servers/external"
 
 module AceMQ
@@ -22,6 +23,11 @@ module AceMQ
       KINDS.each_key do |kind|
         # @return [Server, External] running
         define_method(kind) { running[kind] ||= obtain(*KINDS.fetch(kind)) }
+      end
+
+      # @return [PgBouncer] running before {.postgres}
+      def pgbouncer
+        running[:pgbouncer] ||= PgBouncer.new(postgres).start
       end
 
       # A second broker, always ours, for examples that cannot share the first one.

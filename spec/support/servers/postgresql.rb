@@ -1,16 +1,16 @@
 # frozen_string_literal: true
 
-require "tmpdir"
+require_relative "lesser_account"
 require_relative "server"
 
 module AceMQ
   module TestServers
-    # A PostgreSQL cluster with one database. It refuses to run as root, so root runs it as the user that Debian's
-    # package brings.
+    # A PostgreSQL cluster with one database.
     class PostgreSQL < Server
+      include LesserAccount
+
       USER = "acemq"
       DATABASE = "acemq_test"
-      ACCOUNT = "postgres"
 
       # @return [Hash] for ActiveRecord's establish_connection
       def config
@@ -24,7 +24,7 @@ module AceMQ
       private
 
       def prepare
-        FileUtils.chown(ACCOUNT, ACCOUNT, folder) if root?
+        give_folder_to_account
         run(*as_account, bin("initdb"), "--pgdata=#{data}", "--username=#{USER}", "--auth=trust",
             "--encoding=UTF8", "--locale=C", "--no-sync", env: environment)
       end
@@ -62,21 +62,8 @@ module AceMQ
         File.join(folder, "data")
       end
 
-      def as_account
-        root? ? ["setpriv", "--reuid=#{ACCOUNT}", "--regid=#{ACCOUNT}", "--init-groups"] : []
-      end
-
       def bin(name)
         program("/usr/lib/postgresql/*/bin/#{name}", "/usr/local/pgsql/bin/#{name}", package: "postgresql")
-      end
-
-      # A checkout below /root is closed to the account that the server runs as.
-      def data_root
-        return ROOT unless root?
-
-        closed = ROOT.split("/").each_index.map { |depth| ROOT.split("/")[0..depth].join("/") }
-                     .any? { |path| File.directory?(path) && File.stat(path).mode.nobits?(0o001) }
-        closed ? File.join(Dir.tmpdir, "acemq-servers") : ROOT
       end
     end
   end
