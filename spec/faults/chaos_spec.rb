@@ -7,8 +7,8 @@ require_relative "chaos/run"
 RSpec.describe AceMQ::Chaos::Run, :broker do
   let(:out) { StringIO.new }
 
-  def chaos(seconds, **options)
-    described_class.new(seed: RSpec.configuration.seed, seconds: seconds, out: out, **options)
+  def chaos(seconds, seed: RSpec.configuration.seed, **options)
+    described_class.new(seed: seed, seconds: seconds, out: out, **options)
   end
 
   def expect_all_well(run)
@@ -25,8 +25,9 @@ RSpec.describe AceMQ::Chaos::Run, :broker do
     expect_all_well(chaos(20 * 60, databases: %w[postgres mariadb sqlite]))
   end
 
+  # By a plan in which a lane has its exchange and no binding for a while: without the exchange nothing is published.
   it "finds out when a relay calls published what reached no queue" do
-    run = chaos(1, databases: %w[sqlite], faults: %w[relay.kill], failpoints: %w[any], relay: { mandatory: false })
+    run = chaos(1, seed: 1839, databases: %w[sqlite], faults: %w[relay.kill], failpoints: %w[any], relay: { mandatory: false })
 
     expect(run.call).to be false
     expect(run.failures.first.complaints.first).to match(/marked published, in no queue/)

@@ -139,7 +139,7 @@ module AceMQ
             "#{column.name} < #{ago(column, seconds)}"
           end
 
-          # @return [String] SQL that {#read_time} understands
+          # @return [String] SQL that `read_time` understands
           def readable_time(column)
             column.name
           end
