@@ -81,9 +81,11 @@ module AceMQ
         end_process("KILL")
       end
 
-      # The process stays, its sockets stay, nothing answers.
+      # The process stays, its sockets stay, nothing answers: from the moment this returns. Until all threads of the
+      # group have stopped, one of them may still answer.
       def pause
         signal("STOP")
+        sleep 0.005 until threads_of_the_group.all? { |state| %w[T Z X].include?(state) }
       end
 
       def resume
@@ -171,6 +173,16 @@ module AceMQ
 
       def signal(name)
         Process.kill(name, -@group)
+      end
+
+      # @return [Array<String>] states as /proc has them
+      def threads_of_the_group
+        Dir["/proc/[0-9]*/task/*/stat"].filter_map do |path|
+          state, _parent, group = File.read(path).rpartition(")").last.split
+          state if group.to_i == @group
+        rescue SystemCallError
+          nil
+        end
       end
 
       def end_process(name)
