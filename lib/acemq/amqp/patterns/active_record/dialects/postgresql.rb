@@ -146,7 +146,8 @@ module AceMQ
           end
 
           # From the first live row of each destination, which costs one look into the index, to its first held row.
-          # A row without an id says where to go on.
+          # A row without an id says where to go on. No more heads are looked for than it takes to fill the page, and
+          # none is looked for twice: beside an open snapshot every row published since stands before the head, dead.
           def heads(sql, after, size)
             <<~SQL
               WITH RECURSIVE #{head_rows(sql, after)},
@@ -158,11 +159,13 @@ module AceMQ
                      SELECT p.id, p.created_at, bool_and(NOT p.held) OVER (ORDER BY p.created_at, p.id) AS open FROM (
                        SELECT id, created_at, #{sql.held} AS held FROM #{sql.table.quoted}
                         WHERE #{sql.live} AND exchange_name = o.exchange_name AND routing_key = o.routing_key
+                          AND (created_at, id) >= (o.created_at, o.id)
                         ORDER BY created_at, id LIMIT #{size}) p) w
                     WHERE w.open) r
                  LIMIT #{size})
               SELECT id, exchange_name, routing_key, 0, created_at FROM pick
-              UNION ALL SELECT NULL, exchange_name, routing_key, 1, NULL FROM head WHERE depth = #{HEADS}
+              UNION ALL SELECT NULL, exchange_name, routing_key, 1, NULL FROM head
+               WHERE depth = #{HEADS} AND (SELECT COUNT(*) FROM pick) < #{size}
               ORDER BY exchange_name, routing_key, created_at, id
             SQL
           end
