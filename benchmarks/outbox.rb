@@ -9,6 +9,9 @@ class Outbox
   STORE = AceMQ::AMQP::Patterns::ActiveRecordOutboxStore
   NAME = "acemq.benchmark"
 
+  # @return [Hash] for establish_connection
+  attr_reader :config
+
   # @param database [String] postgres or mariadb
   def initialize(database)
     @postgres = database == "postgres"
