@@ -3,7 +3,7 @@
 require "acemq/rails"
 require "securerandom"
 
-# Puma with preload_app!, Resque, Spring: the parent has published before it forks.
+# Case 9. Puma with preload_app!, Resque, Spring: the parent has published before it forks.
 RSpec.describe "AceMQ::Rails after a fork", :broker do
   let(:queue) { "fork.#{SecureRandom.hex(6)}" }
 

@@ -68,6 +68,7 @@ RSpec.describe AceMQ::AMQP::Patterns::ActiveRecordOutboxStore, "adding" do
       end
     end
 
+    # Case 2.
     describe "an id that is there already" do
       before { store.add(outbox_record("dup", body: "first")) }
 
@@ -118,6 +119,7 @@ RSpec.describe AceMQ::AMQP::Patterns::ActiveRecordOutboxStore, "adding" do
       end
     end
 
+    # Case 11.
     describe "bodies" do
       {
         "a NUL in clean text" => "a\u0000b",
@@ -169,6 +171,7 @@ RSpec.describe AceMQ::AMQP::Patterns::ActiveRecordOutboxStore, "adding" do
       expect(record.created_at).to be_between(before, Time.now)
     end
 
+    # Cases 5 and 11.
     describe "refusals" do
       def refused(message, **members)
         expect { transaction { store.add(outbox_record("a", **members)) } }.to raise_error(ArgumentError, message)
@@ -322,6 +325,7 @@ RSpec.describe AceMQ::AMQP::Patterns::ActiveRecordOutboxStore, "adding" do
     end
   end
 
+  # Case 12.
   describe "insertion order in a table without fractions of a second" do
     on_each_database do
       before(:context) { make_outbox(:application) }

@@ -160,6 +160,7 @@ RSpec.describe AceMQ::AMQP::Patterns::ActiveRecordOutboxStore, "settling" do
       expect(store.pending_count).to eq 500
     end
 
+    # Case 13.
     describe "reasons" do
       unreadable = Class.new(StandardError) { def message = raise("no message") }
 
