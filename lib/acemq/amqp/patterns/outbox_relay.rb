@@ -81,14 +81,35 @@ module AceMQ
           self
         end
 
-        # Publishes one batch now, whatever the backoff of its rows. Tells the store everything it learned first, and
-        # then raises the first failure.
+        # Publishes one batch now. Tells the store everything it learned first, and then raises the first failure.
         #
+        # @param ignore_backoff [Boolean] whether rows that wait after a failure are tried all the same; false for
+        #   sweeps that nobody asked for, from a schedule, say
         # @return [Integer] rows published
         # @raise [StandardError] whatever the broker or the store raised
         # @raise [PublishingPausedError] while the broker has blocked publishing
-        def sweep
-          engine.sweep
+        def sweep(ignore_backoff: true)
+          engine.sweep(ignore_backoff: ignore_backoff)
+        end
+
+        # Has the thread claim nothing more, until {#resume}: rows wait, and the thread and its connection stay. The
+        # batch on its way ends by itself. A {#sweep} is an order, and goes on publishing.
+        #
+        # @return [OutboxRelay] self
+        def pause
+          engine.pause
+          self
+        end
+
+        # @return [OutboxRelay] self
+        def resume
+          engine.resume
+          self
+        end
+
+        # @return [Boolean]
+        def paused?
+          @engine&.ours? ? @engine.paused? : false
         end
 
         # Stops claiming, and waits for the batch on its way; what is still unconfirmed when time is up is released.
@@ -109,6 +130,14 @@ module AceMQ
         def running?
           @engine&.ours? ? @engine.running? : false
         end
+
+        # @return [Boolean] whether there is a live link to the broker; never dials
+        def connected?
+          @link.open?
+        end
+
+        # @return [#add, #pending] the outbox that it publishes
+        attr_reader :store
 
         # Has the thread look at the outbox now instead of at the end of its interval.
         #

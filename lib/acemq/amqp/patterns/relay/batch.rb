@@ -2,6 +2,7 @@
 
 require_relative "blame"
 require_relative "clock"
+require_relative "instrument"
 require_relative "lanes"
 require_relative "outcomes"
 
@@ -77,7 +78,9 @@ module AceMQ
             @blocked_since = nil
             @patience = send_by + @options.confirm_timeout + GRACE
             sent = @result.attempt(:connection) do
-              @publishing.publish(records, @outcomes, send_by: send_by) { |ticket| between_slices(ticket) }
+              Instrument.publish(@options.store, records, @outcomes) do
+                @publishing.publish(records, @outcomes, send_by: send_by) { |ticket| between_slices(ticket) }
+              end
               true
             end
             shut_lanes(records)

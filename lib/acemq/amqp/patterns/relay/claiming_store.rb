@@ -2,6 +2,7 @@
 
 require_relative "../failpoint"
 require_relative "clock"
+require_relative "instrument"
 require_relative "verdicts"
 
 module AceMQ
@@ -32,12 +33,14 @@ module AceMQ
             retired
           end
 
-          # @param explicit [Boolean] an order: backoff does not count
+          # @param ignore_backoff [Boolean] an order: backoff does not count
           # @return [Rows]
-          def take(explicit:)
+          def take(ignore_backoff:)
             Failpoint.reach(:before_claim)
             asked_at = Clock.now
-            claim = @store.claim(@options.batch, ordering: @options.ordering, ignore_backoff: explicit)
+            claim = Instrument.claim(@store, @options.batch) do
+              @store.claim(@options.batch, ordering: @options.ordering, ignore_backoff: ignore_backoff)
+            end
             Failpoint.reach(:after_claim) unless claim.records.empty?
             Rows.new(self, claim, asked_at, @options.batch)
           end
@@ -57,11 +60,11 @@ module AceMQ
           def tell(claim, outcomes)
             lists = @verdicts.lists(outcomes)
             Failpoint.reach(:after_confirm) unless lists.confirmed.empty?
-            settlement = claim.settle(**lists.to_h)
-            gone = settlement.retired
+            gone = Instrument.mark(@store, lists) { claim.settle(**lists.to_h) }.retired
             return [] if gone.empty?
 
             outcomes.failures.select { |failure| gone.include?(failure.record.id) }
+                    .each { |failure| Instrument.retire(@store, failure) }
           end
 
           # Rows under one claim.

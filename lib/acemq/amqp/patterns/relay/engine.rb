@@ -28,6 +28,8 @@ module AceMQ
           # Seconds between two tries of a failing database, at least.
           STORE_POLL = 0.1
 
+          PAUSED = "told to pause; resume goes on"
+
           # @param link [Link]
           # @param store [Object] the application's
           # @param options [Options]
@@ -42,6 +44,7 @@ module AceMQ
             @redial = Redial.new
             @reporter = Reporter.new(options.on_error)
             @shutdown = Shutdown.new
+            @paused = false
           end
 
           # @return [Boolean] whether this process made it
@@ -72,9 +75,29 @@ module AceMQ
             @worker&.wake
           end
 
+          # Claims nothing more until {#resume}; the batch on its way ends by itself.
+          def pause
+            @paused = true
+            show_pause unless @turn.busy?
+            wake
+          end
+
+          def resume
+            @paused = false
+            @states.enter(:idle) if state.name == :paused
+            wake
+          end
+
+          def paused?
+            @paused
+          end
+
+          # @param ignore_backoff [Boolean]
           # @return [Integer] rows published
-          def sweep
-            result = @turn.take_for_sweep(method(:refuse_while_blocked)) { round(@shutdown, explicit: true) }
+          def sweep(ignore_backoff:)
+            result = @turn.take_for_sweep(method(:refuse_while_blocked)) do
+              round(@shutdown, explicit: true, ignore_backoff: ignore_backoff).tap { show_pause if @paused }
+            end
             @reporter.passed(result)
             raise result.first_error if result.first_error
 
@@ -125,8 +148,10 @@ module AceMQ
 
           # @return [Worker::Pause] how long to leave things alone
           def tick(shutdown)
+            return pause_of_a_paused_relay if @paused
+
             Surroundings.wrap do
-              result = @turn.take { round(shutdown, explicit: false) }
+              result = @turn.take { round(shutdown, explicit: false, ignore_backoff: false) }
               @reporter.report(result)
               pause_after(result)
             end
@@ -139,11 +164,20 @@ module AceMQ
             idle
           end
 
-          def round(shutdown, explicit:)
+          def round(shutdown, explicit:, ignore_backoff:)
             Instrument.round do
               Round.new(link: @link, store: @store, options: @options, states: @states, shutdown: shutdown,
-                        reporter: @reporter, explicit: explicit).call
+                        reporter: @reporter, explicit: explicit, ignore_backoff: ignore_backoff).call
             end
+          end
+
+          def pause_of_a_paused_relay
+            show_pause
+            idle
+          end
+
+          def show_pause
+            @states.enter(:paused, PAUSED) unless state.name == :closed
           end
 
           def pause_after(result)

@@ -1,5 +1,6 @@
 # frozen_string_literal: true
 
+require_relative "instrument"
 require_relative "plain_publishing"
 require_relative "pipelined_publishing"
 
@@ -27,8 +28,16 @@ module AceMQ
           def connect
             return false unless transport.respond_to?(:connect)
 
+            lost = @dialled_in == Process.pid && !open?
             transport.connect
+            @dialled_in = Process.pid
+            Instrument.reconnect if lost
             true
+          end
+
+          # @return [Boolean] whether there is a live connection; never dials
+          def open?
+            transport.respond_to?(:open?) ? transport.open? : true
           end
 
           # @return [String, nil]

@@ -13,6 +13,9 @@ module AceMQ
           ORDERINGS = %i[destination strict none].freeze
           ON_RETIRE = %i[continue hold].freeze
 
+          # @return [Object] the application's store
+          attr_reader :store
+
           attr_reader :interval, :batch, :in_flight, :in_flight_bytes, :confirm_timeout, :ordering, :mandatory,
                       :on_retire, :on_error
 

@@ -3,6 +3,7 @@
 require_relative "../failpoint"
 require "set"
 require_relative "clock"
+require_relative "instrument"
 require_relative "verdicts"
 
 module AceMQ
@@ -44,7 +45,8 @@ module AceMQ
             now = Clock.now
             @in_hand.delete_if { |_, (_, read_at)| now - read_at > IN_HAND }
             # Never none: 0 means "all" to such a store, and the head of the table may be free again.
-            fresh = @store.pending([@options.batch - @in_hand.size, 1].max).to_a
+            limit = [@options.batch - @in_hand.size, 1].max
+            fresh = Instrument.claim(@store, limit) { @store.pending(limit).to_a }
             Failpoint.reach(:after_claim) unless fresh.empty?
             Rows.new(self, in_order(fresh), now, @options)
           end
@@ -54,7 +56,7 @@ module AceMQ
             @unmarked << record.id
             @in_hand.delete(record.id)
             Failpoint.reach(:after_confirm)
-            @store.mark_published(record.id)
+            Instrument.mark_one(@store) { @store.mark_published(record.id) }
             @unmarked.delete(record.id)
           end
 

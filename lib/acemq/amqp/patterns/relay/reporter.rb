@@ -1,6 +1,7 @@
 # frozen_string_literal: true
 
 require_relative "failure"
+require_relative "instrument"
 require_relative "result"
 
 module AceMQ
@@ -50,6 +51,7 @@ module AceMQ
             return if @told[subject] == state
 
             @told[subject] = state
+            Instrument.blocked(failure.reason) if state == :blocked
             @callback.call(failure)
           end
 

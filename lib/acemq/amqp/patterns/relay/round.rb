@@ -16,7 +16,8 @@ module AceMQ
           # @param shutdown [Shutdown]
           # @param reporter [Reporter]
           # @param explicit [Boolean] a sweep that somebody called
-          def initialize(link:, store:, options:, states:, shutdown:, reporter:, explicit:)
+          # @param ignore_backoff [Boolean] whether rows that wait after a failure are taken all the same
+          def initialize(link:, store:, options:, states:, shutdown:, reporter:, explicit:, ignore_backoff: explicit)
             @link = link
             @store = store
             @options = options
@@ -24,6 +25,7 @@ module AceMQ
             @shutdown = shutdown
             @reporter = reporter
             @explicit = explicit
+            @ignore_backoff = ignore_backoff
             @result = Result.new
           end
 
@@ -63,7 +65,7 @@ module AceMQ
           end
 
           def publish
-            rows = @result.attempt(:store) { @store.take(explicit: @explicit) }
+            rows = @result.attempt(:store) { @store.take(ignore_backoff: @ignore_backoff) }
             return if rows.nil? || rows.records.empty?
 
             @states.enter(:publishing)

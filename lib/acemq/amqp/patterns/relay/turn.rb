@@ -32,6 +32,11 @@ module AceMQ
             hold(-> { @holder }, still_sensible, done_waiting: -> { @sweeps_waiting -= 1 }, &round)
           end
 
+          # @return [Boolean] whether it is anybody's turn
+          def busy?
+            !@holder.nil?
+          end
+
           # @return [Boolean] whether the calling thread is inside its turn
           def mine?
             @holder == Thread.current

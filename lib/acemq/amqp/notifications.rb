@@ -1,0 +1,60 @@
+# frozen_string_literal: true
+
+module AceMQ
+  module AMQP
+    # What happens, told to whoever has subscribed to it by ActiveSupport::Notifications. Without ActiveSupport, or
+    # without a subscriber of that name, nothing is made and nothing is measured.
+    #
+    # | event | payload besides `exception` |
+    # |---|---|
+    # | `add.acemq` | `id`, `exchange`, `routing_key`, `bytes`, `outbox` (the table's name) |
+    # | `sweep.acemq` | `claimed`, `published`, `retired` (Integers), `failures` (Array of exceptions): one round of a relay |
+    # | `claim.acemq` | `limit`, `claimed`, `outbox` |
+    # | `publish.acemq` | `records`, `confirmed` (Arrays of {Patterns::OutboxRecord}), `failures` (Array of exceptions), `outbox` |
+    # | `mark.acemq` | `marked`, `failed`, `held`, `unsent`, `retired` (Integers), `outbox` |
+    # | `retire.acemq` | `id`, `exchange`, `routing_key`, `reason`, `outbox` |
+    # | `lease_lost.acemq` | `rows`, `outbox` |
+    # | `blocked.acemq` | `reason` |
+    # | `reconnect.acemq` | |
+    # | `handle.acemq` | `queue`, `id`, `type`, `attempt`, `outcome` |
+    # | `duplicate.acemq` | `key`, `queue` |
+    module Notifications
+      SUFFIX = ".acemq"
+
+      class << self
+        # @param event [Symbol]
+        # @param payload [Hash]
+        # @yieldparam payload [Hash, nil] to be added to; nil when nobody listens
+        # @return [Object] the block's
+        def around(event, **payload)
+          name = name_of(event)
+          return yield(nil) unless listening?(name)
+
+          ::ActiveSupport::Notifications.instrument(name, payload) { |kept| yield kept }
+        end
+
+        # @param event [Symbol]
+        # @param payload [Hash]
+        # @return [nil]
+        def tell(event, **payload)
+          name = name_of(event)
+          ::ActiveSupport::Notifications.instrument(name, payload) if listening?(name)
+          nil
+        end
+
+        private
+
+        def name_of(event)
+          NAMES.fetch(event)
+        end
+
+        def listening?(name)
+          defined?(::ActiveSupport::Notifications) && ::ActiveSupport::Notifications.notifier.listening?(name)
+        end
+      end
+
+      NAMES = %i[add sweep claim publish mark retire lease_lost blocked reconnect handle duplicate]
+              .to_h { |event| [event, "#{event}#{SUFFIX}"] }.freeze
+    end
+  end
+end
