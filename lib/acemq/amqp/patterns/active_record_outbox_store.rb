@@ -1,6 +1,5 @@
 # frozen_string_literal: true
 
-require "securerandom"
 require "set"
 require_relative "active_record/database"
 require_relative "active_record/outbox_table"
@@ -11,6 +10,11 @@ require_relative "active_record/candidates"
 require_relative "active_record/leasing"
 require_relative "active_record/settling"
 require_relative "active_record/outbox_claim"
+require_relative "active_record/lease_token"
+require_relative "active_record/overview"
+require_relative "active_record/purging"
+require_relative "payload_limit"
+require_relative "../notifications"
 
 module AceMQ
   module AMQP
@@ -26,8 +30,11 @@ module AceMQ
       #     outbox.add(AceMQ::AMQP::Patterns.record(connection, order.as_json, to: "order.placed", exchange: "shop"))
       #   end
       class ActiveRecordOutboxStore
+        include Overview
+
         DEFAULT_LEASE = 30 # seconds
         DEFAULT_MAX_ATTEMPTS = 10
+        DEFAULT_MAX_PAYLOAD = PayloadLimit::DEFAULT # bytes
 
         # Records of one claim at most, and what `pending` gives when it is not told how many.
         MAX_BATCH = 10_000
@@ -65,6 +72,8 @@ module AceMQ
         attr_reader :lease
         # @return [Integer] failures of its own after which a record is retired
         attr_reader :max_attempts
+        # @return [Integer, nil] bytes of a body at most
+        attr_reader :max_payload
 
         # Touches no database; {#check!} does.
         #
@@ -73,8 +82,10 @@ module AceMQ
         # @param table [String, nil] "acemq_outbox" when nil and no model says otherwise
         # @param lease [Numeric] seconds; longer than the relay's confirm_timeout
         # @param max_attempts [Integer]
+        # @param max_payload [Integer, nil] bytes of a body, before it is written as base64; nil for no limit of ours
         # @raise [ArgumentError]
-        def initialize(model: nil, table: nil, lease: DEFAULT_LEASE, max_attempts: DEFAULT_MAX_ATTEMPTS)
+        def initialize(model: nil, table: nil, lease: DEFAULT_LEASE, max_attempts: DEFAULT_MAX_ATTEMPTS,
+                       max_payload: DEFAULT_MAX_PAYLOAD)
           unless lease.is_a?(Numeric) && lease.positive?
             raise ArgumentError, "lease: must be seconds above 0, not #{lease.inspect}"
           end
@@ -85,6 +96,7 @@ module AceMQ
           @database = Database.new(model, table, OutboxTable)
           @lease = Numeric === lease ? lease : lease.to_f # rubocop:disable Style/CaseEquality -- a Duration says it is_a? Numeric
           @max_attempts = max_attempts
+          @max_payload = PayloadLimit.valid!(max_payload)
           @candidates = Candidates.new(DestinationWalk.new)
         end
 
@@ -115,8 +127,11 @@ module AceMQ
         # @raise [ConfigurationError] when the table is not there
         # @raise [ActiveRecord::ActiveRecordError] what the database raises
         def add(record)
-          @database.join do |db, table|
-            db.insert(table, "id", OutboxRow.new(db, table, record).values)
+          PayloadLimit.check!(record, max_payload)
+          Notifications.around(:add, **described(record)) do
+            @database.join do |db, table|
+              db.insert(table, "id", OutboxRow.new(db, table, record).values)
+            end
           end
           nil
         end
@@ -132,13 +147,18 @@ module AceMQ
         # @raise [ArgumentError]
         def claim(limit, ordering: :destination, ignore_backoff: false)
           check_claim!(limit, ordering)
-          token = SecureRandom.uuid
+          token = LeaseToken.generate
           limit = [limit, MAX_BATCH].min
+          leasing = nil
           on_database(ignore_backoff: ignore_backoff) do |sql|
-            records, full = take(ordering, sql, limit, Leasing.new(sql, token, lease))
+            leasing = Leasing.new(sql, token, lease)
+            records, full = take(ordering, sql, limit, leasing)
             OutboxClaim.new(records, token: token, lease: lease, max_attempts: max_attempts, full: full,
                                      database: method(:on_database))
           end
+        rescue StandardError
+          give_back(leasing)
+          raise
         end
 
         # {#claim} for a relay that knows nothing of claims.
@@ -172,52 +192,18 @@ module AceMQ
           nil
         end
 
-        # @return [Integer] records still to be published; retired ones do not count
-        def pending_count
-          on_database { |sql| count(sql, sql.live) }
-        end
-
-        # @return [Integer] records that will not be tried again
-        def retired_count
-          on_database { |sql| count(sql, sql.retired) }
-        end
-
-        # @return [Float, nil] seconds since the oldest record still to be published was written; nil without one
-        def oldest_pending_age
-          on_database { |sql| sql.db.oldest_age(sql) }
-        end
-
-        # @return [Hash{Array(String, String) => Integer}] records that wait after a failure, by exchange and routing key
-        def held
-          on_database do |sql|
-            waiting = sql.db.rows("SELECT exchange_name, routing_key, COUNT(*) FROM #{sql.table.quoted} " \
-                                  "WHERE #{sql.live} AND locked_by IS NULL AND #{sql.held} " \
-                                  "GROUP BY exchange_name, routing_key", "AceMQ held")
-            waiting.to_h { |exchange, routing_key, rows| [[exchange, routing_key], rows.to_i] }
-          end
-        end
-
-        # Records that will not be tried again, oldest first, with `error` saying why.
-        #
-        # @param limit [Integer]
-        # @return [Array<OutboxRecord>]
-        def retired(limit = 100)
-          on_database do |sql|
-            sql.db.rows("SELECT #{sql.columns("body")}, last_error FROM #{sql.table.quoted} WHERE #{sql.retired} " \
-                        "ORDER BY created_at, id LIMIT #{Integer(limit)}", "AceMQ retired").map do |row|
-              OutboxRow.read(sql, row).tap { |record| record.error = row.last || record.error }
-            end
-          end
-        end
-
         # Brings retired records back, to be tried at once.
         #
-        # @param ids [String, Array<String>, nil] all retired ones when nil
+        # @param ids [String, Array<String>, nil] all retired ones that the other arguments leave when nil
+        # @param exchange [String, nil] only those of this exchange
+        # @param routing_key [String, nil] only those of this routing key
+        # @param error [String, nil] only those whose reason has this text in it
         # @return [Integer] records brought back
-        def retry!(ids = nil)
+        def retry!(ids = nil, exchange: nil, routing_key: nil, error: nil)
+          ids = Array(ids).map(&:to_s) unless ids.nil?
           on_database do |sql|
-            ids = ids.nil? ? retired_ids(sql) : Array(ids).map(&:to_s)
-            sql.db.sliced(ids) do |slice|
+            found = retired_ids(sql, ids, { exchange: exchange, routing_key: routing_key, error: error })
+            sql.db.sliced(found) do |slice|
               sql.db.change("UPDATE #{sql.db.by_key(sql.table)} SET attempts = 0, #{sql.released} " \
                             "WHERE id IN (#{sql.db.list(slice)}) AND #{sql.db.unpublished} " \
                             "AND attempts >= #{max_attempts}", "AceMQ retry")
@@ -229,16 +215,11 @@ module AceMQ
         #
         # @param older_than [Numeric, ActiveSupport::Duration] seconds
         # @param batch [Integer]
+        # @param pause [Numeric] seconds between two statements, for whoever waits for the disk
+        # @yieldparam removed [Integer] rows removed so far, after each statement
         # @return [Integer] rows removed
-        def purge_published(older_than, batch: 500)
-          raise ArgumentError, "batch: must be above 0, not #{batch.inspect}" unless batch.is_a?(Integer) && batch.positive?
-
-          removed = 0
-          loop do
-            found = on_database { |sql| purge(sql, older_than.to_f, batch) }
-            removed += found
-            return removed if found < batch
-          end
+        def purge_published(older_than, batch: 500, pause: 0, &progress)
+          Purging.new(batch, pause).run(progress) { on_database { |sql| purge(sql, older_than.to_f, batch) } }
         end
 
         # @return [String]
@@ -275,12 +256,33 @@ module AceMQ
           [leasing.take(lists), found == limit || leasing.cut?]
         end
 
-        def count(sql, condition)
-          sql.db.rows("SELECT COUNT(*) FROM #{sql.table.quoted} WHERE #{condition}", "AceMQ count").dig(0, 0).to_i
+        # What was leased when the answer got lost is in nobody's hands, and whatever comes after it would wait for the
+        # lease to end. Fenced by a token that nobody else knows.
+        def give_back(leasing)
+          return if leasing.nil? || leasing.asked.empty?
+
+          on_database { |sql| Settling.new(sql, leasing.token).release(leasing.asked) }
+        rescue StandardError
+          nil # the lease's end will
         end
 
-        def retired_ids(sql)
-          sql.db.rows("SELECT id FROM #{sql.table.quoted} WHERE #{sql.retired}", "AceMQ retry").flatten
+        # @return [Array<String>] the statement that uses them looks again whether they are retired
+        def retired_ids(sql, ids, wanted)
+          wanted = wanted.compact
+          return ids if ids && wanted.empty?
+
+          found = sql.db.rows("SELECT id, exchange_name, routing_key, last_error FROM #{sql.table.quoted} WHERE #{sql.retired}",
+                              "AceMQ retry")
+          found.select { |row| (ids.nil? || ids.include?(row.first)) && meets?(row, **wanted) }.map(&:first)
+        end
+
+        def meets?(row, exchange: row[1], routing_key: row[2], error: "")
+          row[1] == exchange && row[2] == routing_key && row[3].to_s.include?(error)
+        end
+
+        def described(record)
+          { id: record.id, exchange: record.exchange, routing_key: record.routing_key,
+            bytes: record.body.to_s.bytesize, outbox: table }
         end
 
         def purge(sql, seconds, batch)

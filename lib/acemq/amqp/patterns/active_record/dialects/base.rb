@@ -139,6 +139,21 @@ module AceMQ
             "#{column.name} < #{ago(column, seconds)}"
           end
 
+          # @return [String] SQL, true when the time in the column is not so long ago
+          def lately(column, seconds)
+            "#{column.name} > #{ago(column, seconds)}"
+          end
+
+          # @return [String] SQL for how far ahead the time in the column is
+          def seconds_until(column)
+            "-(#{seconds_since(column)})"
+          end
+
+          # @return [Float] seconds since 1970, by the database's clock
+          def clock
+            rows("SELECT #{clock_reading}", "AceMQ clock").dig(0, 0).to_f
+          end
+
           # @return [String] SQL that `read_time` understands
           def readable_time(column)
             column.name

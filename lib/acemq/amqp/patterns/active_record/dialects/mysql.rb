@@ -120,6 +120,10 @@ module AceMQ
             "(exchange_name > #{exchange} OR (exchange_name = #{exchange} AND routing_key > #{quote(routing_key)}))"
           end
 
+          def clock_reading
+            "TIMESTAMPDIFF(MICROSECOND, '1970-01-01', UTC_TIMESTAMP(6)) / 1000000"
+          end
+
           def seconds_since(column)
             "TIMESTAMPDIFF(MICROSECOND, #{column.name}, #{now(column)}) / 1000000"
           end

@@ -85,7 +85,7 @@ module AceMQ
 
           # @return [Float, nil] seconds
           def oldest_age(sql)
-            age = "extract(epoch FROM #{now(sql.created_at)} - min(created_at))"
+            age = "max(#{seconds_since(sql.created_at)})"
             source = sql.destination_index ? "head" : "#{sql.table.quoted} WHERE #{sql.live}"
             with = "WITH RECURSIVE #{head_rows(sql, nil)} " if sql.destination_index
             rows("#{with}SELECT #{age} FROM #{source}", "AceMQ age").dig(0, 0)&.to_f
@@ -116,6 +116,14 @@ module AceMQ
           end
 
           private
+
+          def seconds_since(column)
+            "extract(epoch FROM #{now(column)} - #{column.name})"
+          end
+
+          def clock_reading
+            "extract(epoch FROM clock_timestamp())"
+          end
 
           # While it takes the table for an empty one, the planner would rather read and sort the whole backlog for each
           # destination than walk along the index. The setting is gone with the statement; in somebody's transaction,

@@ -80,6 +80,10 @@ module AceMQ
             "#{day(column)} <= julianday('now', '#{format("%+.3f", -seconds)} seconds')"
           end
 
+          def lately(column, seconds)
+            "NOT (#{long_past(column, seconds)})"
+          end
+
           # Both forms differ within a day at most: the first two conditions find the stretch of an index, the third
           # is exact.
           def long_past(column, seconds)
@@ -131,6 +135,10 @@ module AceMQ
           # The third column lets the seek jump over a whole destination.
           def behind(exchange, routing_key)
             "(exchange_name, routing_key, created_at) > (#{list([exchange, routing_key, END_OF_TIME])})"
+          end
+
+          def clock_reading
+            "(julianday('now') - 2440587.5) * 86400.0"
           end
 
           def seconds_since(column)
