@@ -1,7 +1,7 @@
 # frozen_string_literal: true
 
 require_relative "claim"
-require_relative "log"
+require_relative "../log"
 
 module AceMQ
   module AMQP

@@ -1,6 +1,6 @@
 # frozen_string_literal: true
 
-require_relative "../log"
+require_relative "../../log"
 
 module AceMQ
   module AMQP
