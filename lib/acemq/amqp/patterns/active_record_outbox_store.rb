@@ -80,11 +80,12 @@ module AceMQ
         # @param model [Class, nil] an ActiveRecord class: its connection and table are used. ActiveRecord::Base's
         #   connection when nil
         # @param table [String, nil] "acemq_outbox" when nil and no model says otherwise
+        # @param shard [Symbol, nil] one of the model's `connects_to shards:`; the one at hand when nil
         # @param lease [Numeric] seconds; longer than the relay's confirm_timeout
         # @param max_attempts [Integer]
         # @param max_payload [Integer, nil] bytes of a body, before it is written as base64; nil for no limit of ours
         # @raise [ArgumentError]
-        def initialize(model: nil, table: nil, lease: DEFAULT_LEASE, max_attempts: DEFAULT_MAX_ATTEMPTS,
+        def initialize(model: nil, table: nil, shard: nil, lease: DEFAULT_LEASE, max_attempts: DEFAULT_MAX_ATTEMPTS,
                        max_payload: DEFAULT_MAX_PAYLOAD)
           unless lease.is_a?(Numeric) && lease.positive?
             raise ArgumentError, "lease: must be seconds above 0, not #{lease.inspect}"
@@ -93,7 +94,7 @@ module AceMQ
             raise ArgumentError, "max_attempts: must be an Integer above 0, not #{max_attempts.inspect}"
           end
 
-          @database = Database.new(model, table, OutboxTable)
+          @database = Database.new(model, table, OutboxTable, shard: shard)
           @lease = Numeric === lease ? lease : lease.to_f # rubocop:disable Style/CaseEquality -- a Duration says it is_a? Numeric
           @max_attempts = max_attempts
           @max_payload = PayloadLimit.valid!(max_payload)

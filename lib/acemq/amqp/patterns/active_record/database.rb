@@ -25,13 +25,15 @@ module AceMQ
         # @param model [Class, nil] a model, or an abstract class that connects; ActiveRecord::Base when nil
         # @param table [String, nil] the model's own when nil
         # @param definition [Module] of the table: `NAME`, `COLUMNS`, `KEY`, `INSTALL`
-        def initialize(model, table, definition)
+        # @param shard [Symbol, nil] of the model's `connects_to`; the one at hand when nil
+        def initialize(model, table, definition, shard: nil)
           unless model.nil? || (model.respond_to?(:connection_pool) && model.respond_to?(:table_name))
             raise ArgumentError, "model: must be an ActiveRecord class, not #{model.inspect}"
           end
 
           @model = model || ::ActiveRecord::Base
           @definition = definition
+          @shard = shard&.to_sym
           table ||= @model.table_name unless @model.equal?(::ActiveRecord::Base) # which has none to be asked for
           @name = Table.name!(table || definition::NAME)
         end
@@ -40,16 +42,10 @@ module AceMQ
         #
         # @yieldparam db [Dialects::Base]
         # @yieldparam table [Table]
-        def join
-          pool = @model.connection_pool
-          pool.with_connection do |connection|
-            db = Dialects.for(connection)
-            yield db, TABLES.fetch(pool, @name) { Table.read(db, @name, @definition) }
-          rescue *FAILURES => e
-            TABLES.forget(pool, @name)
-            db.mend(e)
-            raise
-          end
+        def join(&block)
+          return lend(&block) unless @shard
+
+          ::ActiveRecord::Base.connected_to(shard: @shard, prevent_writes: @model.current_preventing_writes) { lend(&block) }
         end
 
         # For what is done on behalf of a relay, whichever role the surrounding request reads with.
@@ -64,6 +60,18 @@ module AceMQ
         end
 
         private
+
+        def lend
+          pool = @model.connection_pool
+          pool.with_connection do |connection|
+            db = Dialects.for(connection)
+            yield db, TABLES.fetch(pool, @name) { Table.read(db, @name, @definition) }
+          rescue *FAILURES => e
+            TABLES.forget(pool, @name)
+            db.mend(e)
+            raise
+          end
+        end
 
         def writing_role
           ::ActiveRecord.respond_to?(:writing_role) ? ::ActiveRecord.writing_role : ::ActiveRecord::Base.writing_role
