@@ -7,7 +7,7 @@ module AceMQ
     # An outbox in a database, relays on it, a queue behind them.
     module Relaying
       def outbox
-        @outbox ||= AMQP::Patterns::ActiveRecordOutboxStore.new
+        @outbox ||= AMQP::Patterns::ActiveRecordOutboxStore.new(max_payload: nil)
       end
 
       # Closed after the example.

@@ -1,7 +1,7 @@
 # frozen_string_literal: true
 
 RSpec.describe AceMQ::AMQP::Patterns::ActiveRecordOutboxStore, "adding" do
-  subject(:store) { described_class.new }
+  subject(:store) { described_class.new(max_payload: nil) }
 
   def transaction(**options, &block)
     ActiveRecord::Base.transaction(**options, &block)

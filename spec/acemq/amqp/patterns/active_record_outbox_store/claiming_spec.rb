@@ -1,7 +1,7 @@
 # frozen_string_literal: true
 
 RSpec.describe AceMQ::AMQP::Patterns::ActiveRecordOutboxStore, "claiming" do
-  subject(:store) { described_class.new(lease: 30) }
+  subject(:store) { described_class.new(lease: 30, max_payload: nil) }
 
   let(:other) { described_class.new(lease: 30) }
 
