@@ -1,0 +1,49 @@
+# frozen_string_literal: true
+
+require_relative "../operations"
+
+module AceMQ
+  module Operations
+    # The outboxes that a command is about: one per model or shard, or the plain table.
+    class Outboxes
+      include Enumerable
+
+      # An outbox, and what to call it in front of people.
+      Named = Struct.new(:name, :store)
+
+      # @param table [String, nil] "acemq_outbox", or the model's own, when nil
+      # @param models [Array<String>] names of ActiveRecord classes, one outbox each
+      # @param shards [Array<String>] one outbox each, of every model
+      # @param options [Hash] keywords of {AMQP::Patterns::ActiveRecordOutboxStore#initialize}
+      # @raise [ArgumentError, AMQP::ConfigurationError]
+      def initialize(table: nil, models: [], shards: [], **options)
+        classes = models.empty? ? [nil] : models.map { |name| model(name) }
+        places = classes.product(shards.empty? ? [nil] : shards)
+        @outboxes = places.map { |model, shard| named(model, shard, table, options) }
+      end
+
+      # @yieldparam outbox [Named]
+      def each(&block)
+        @outboxes.each(&block)
+      end
+
+      # @return [Array<AMQP::Patterns::ActiveRecordOutboxStore>]
+      def stores
+        map(&:store)
+      end
+
+      private
+
+      def model(name)
+        Object.const_get(name)
+      rescue NameError
+        raise AMQP::ConfigurationError, "there is no class #{name}: name the ActiveRecord class whose database has the outbox"
+      end
+
+      def named(model, shard, table, options)
+        store = AMQP::Patterns::ActiveRecordOutboxStore.new(model: model, table: table, shard: shard, **options)
+        Named.new([store.table, (model.name if model), shard].compact.join(" of "), store)
+      end
+    end
+  end
+end
