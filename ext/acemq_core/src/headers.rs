@@ -56,7 +56,7 @@ fn json_value(value: serde_json::Value) -> Result<Value> {
 }
 
 /// The field table of some headers, and how many bytes it takes on the wire.
-pub(crate) fn table(headers: &Headers) -> Result<(FieldTable, usize)> {
+pub fn table(headers: &Headers) -> Result<(FieldTable, usize)> {
     copies(headers)?;
     fields(headers, 0)
 }
@@ -132,8 +132,43 @@ fn head(text: &str) -> String {
     text.chars().take(40).collect()
 }
 
+/// Whether a received value is nested deeper than we send. Looks no deeper than that itself.
+pub(crate) fn too_deep(value: &AMQPValue) -> bool {
+    deeper(value, MAX_DEPTH)
+}
+
+fn deeper(value: &AMQPValue, left: usize) -> bool {
+    match value {
+        AMQPValue::FieldArray(_) | AMQPValue::FieldTable(_) if left == 0 => true,
+        AMQPValue::FieldArray(list) => list.as_slice().iter().any(|item| deeper(item, left - 1)),
+        AMQPValue::FieldTable(table) => table.inner().values().any(|item| deeper(item, left - 1)),
+        _ => false,
+    }
+}
+
+/// How many bytes a table takes on the wire.
+pub(crate) fn wire_size(table: &FieldTable) -> usize {
+    4 + table.inner().iter().map(|(name, value)| 1 + name.as_str().len() + value_size(value)).sum::<usize>()
+}
+
+fn value_size(value: &AMQPValue) -> usize {
+    1 + match value {
+        AMQPValue::Void => 0,
+        AMQPValue::Boolean(_) | AMQPValue::ShortShortInt(_) | AMQPValue::ShortShortUInt(_) => 1,
+        AMQPValue::ShortInt(_) | AMQPValue::ShortUInt(_) => 2,
+        AMQPValue::LongInt(_) | AMQPValue::LongUInt(_) | AMQPValue::Float(_) => 4,
+        AMQPValue::DecimalValue(_) => 5,
+        AMQPValue::LongLongInt(_) | AMQPValue::Double(_) | AMQPValue::Timestamp(_) => 8,
+        AMQPValue::ShortString(text) => 1 + text.as_str().len(),
+        AMQPValue::LongString(text) => 4 + text.as_bytes().len(),
+        AMQPValue::ByteArray(bytes) => 4 + bytes.as_slice().len(),
+        AMQPValue::FieldArray(list) => 4 + list.as_slice().iter().map(value_size).sum::<usize>(),
+        AMQPValue::FieldTable(table) => wire_size(table),
+    }
+}
+
 /// Headers that were received, as this crate's values.
-pub(crate) fn received(table: &FieldTable) -> Headers {
+pub fn received(table: &FieldTable) -> Headers {
     table.inner().iter().map(|(k, v)| (k.to_string(), received_value(v))).collect()
 }
 
@@ -200,6 +235,7 @@ mod tests {
             let headers: Headers = headers.into_iter().collect();
             let (table, size) = table(&headers).unwrap();
             prop_assert_eq!(size, encoded_size(&table));
+            prop_assert_eq!(size, wire_size(&table));
             prop_assert_eq!(received(&table), headers);
         }
 

@@ -2,7 +2,7 @@
 //! broker hands it out again.
 
 use crate::error::{Error, Kind, Result};
-use crate::headers::{Headers, received};
+use crate::letter::Letter;
 use crate::line::Line;
 use crate::link::Link;
 use crate::topology::{passive, translate};
@@ -14,22 +14,6 @@ use std::sync::Arc;
 use std::time::Duration;
 use tokio::sync::Mutex;
 use tokio::time::timeout;
-
-/// A message taken from a queue and not yet settled.
-#[derive(Clone, Debug)]
-pub struct Letter {
-    pub body: Vec<u8>,
-    pub content_type: Option<String>,
-    pub routing_key: String,
-    pub exchange: String,
-    pub message_id: Option<String>,
-    pub reply_to: Option<String>,
-    pub headers: Headers,
-    pub redelivered: bool,
-    pub tag: u64,
-    /// Which channel it came by.
-    pub generation: u64,
-}
 
 struct Open {
     link: Arc<Link>,
@@ -73,7 +57,7 @@ impl Inbox {
         }
         let name = crate::headers::short("queue name", queue)?;
         let got = open.channel.basic_get(name, BasicGetOptions::default()).await.map_err(|e| translate(&e, &what))?;
-        Ok(got.map(|message| letter(message.delivery, generation)))
+        Ok(got.map(|message| Letter::of(message.delivery, generation)))
     }
 
     /// Settles a letter. False when its channel is gone: the broker has taken it back.
@@ -97,6 +81,13 @@ impl Inbox {
         self.within("settle a delivery", work).await
     }
 
+    /// Whether what came with this generation can still be settled, as far as can be told without waiting.
+    pub fn alive(&self, generation: u64) -> bool {
+        self.state.try_lock().map_or(true, |state| {
+            state.0 == generation && state.1.as_ref().is_some_and(|open| open.channel.status().connected())
+        })
+    }
+
     async fn open(&self, state: &mut (u64, Option<Open>)) -> Result<()> {
         let link = self.line.link().await?;
         if state.1.as_ref().is_some_and(|open| Arc::ptr_eq(&open.link, &link) && open.channel.status().connected()) {
@@ -112,22 +103,5 @@ impl Inbox {
             Ok(done) => done,
             Err(_) => Err(Error::new(Kind::Lost, format!("could not {what} within {} s", self.limit.as_secs_f64()))),
         }
-    }
-}
-
-fn letter(delivery: lapin::message::Delivery, generation: u64) -> Letter {
-    let text = |value: &Option<ShortString>| value.as_ref().map(ToString::to_string);
-    let properties = &delivery.properties;
-    Letter {
-        content_type: text(properties.content_type()),
-        message_id: text(properties.message_id()),
-        reply_to: text(properties.reply_to()),
-        headers: properties.headers().as_ref().map(received).unwrap_or_default(),
-        routing_key: delivery.routing_key.to_string(),
-        exchange: delivery.exchange.to_string(),
-        redelivered: delivery.redelivered,
-        tag: delivery.delivery_tag,
-        generation,
-        body: delivery.data,
     }
 }

@@ -9,6 +9,7 @@
 //! | [`link`], [`gate`], [`line`] | one live connection; until when it may be written to; what dials a new one |
 //! | [`publisher`], [`batch`], [`verdict`] | confirmed publishing and what became of each record |
 //! | [`topology`], [`inbox`] | declarations and single gets |
+//! | [`subscription`], [`feed`], [`letter`], `unsettled` | consuming: what holds the consumer, where deliveries wait, one delivery, its acks |
 //! | [`ticket`] | what a plain thread waits on |
 //! | `failpoint` | where tests make the process die |
 //! | [`window`] | the in-memory idempotency window |
@@ -19,17 +20,21 @@ pub mod batch;
 pub mod body;
 pub mod error;
 mod failpoint;
+pub mod feed;
 pub mod gate;
 pub mod headers;
 pub mod inbox;
+pub mod letter;
 pub mod line;
 pub mod link;
 pub mod message;
 pub mod publisher;
 pub mod runtime;
+pub mod subscription;
 pub mod ticket;
 pub mod tls;
 pub mod topology;
+mod unsettled;
 pub mod verdict;
 pub mod window;
 

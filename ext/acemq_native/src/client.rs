@@ -1,16 +1,22 @@
 //! `AceMQ::Native::Client`: one application's way to one broker, over a connection for publishing and another for
 //! taking, so that an alarm, which blocks who publishes, blocks no acks.
 
-use crate::convert::{Failure, header_hash, letter, message, option};
+use crate::convert::{Failure, header_hash, message, option};
 use crate::errors::raise;
 use crate::gvl;
+use crate::parcel::{Desk, Parcel, unpack};
+use crate::subscription::Subscription;
 use crate::ticket::Ticket;
 use acemq_core::address::Address;
 use acemq_core::batch::Pace;
 use acemq_core::gate::SendBy;
+use acemq_core::headers::Headers;
 use acemq_core::inbox::Inbox;
+use acemq_core::letter::Changes;
 use acemq_core::line::{Line, Settings};
+use acemq_core::message::Message;
 use acemq_core::publisher::Publisher;
+use acemq_core::subscription::{Request, Subscription as CoreSubscription};
 use acemq_core::tls::{Pem, Tls};
 use acemq_core::topology::{self, Answer, Declaration, Operation};
 use acemq_core::{Error as CoreError, Kind, runtime};
@@ -126,6 +132,33 @@ impl Client {
 
     /// `submit([message parts, ...], pace) -> Ticket`
     fn submit(ruby: &Ruby, rb_self: &Self, messages: RArray, pace: RHash) -> Result<Ticket, Error> {
+        let mut built = Vec::with_capacity(messages.len());
+        for at in 0..messages.len() {
+            built.push(message(ruby, messages.entry(at as isize)?)?);
+        }
+        rb_self.hand_over(ruby, built, pace)
+    }
+
+    /// `copy(parcel, changes, pace) -> Ticket`: the same message for another queue. TransportError for a parcel that is
+    /// settled or another process's.
+    fn copy(ruby: &Ruby, rb_self: &Self, parcel: &Parcel, changes: RHash, pace: RHash) -> Result<Ticket, Error> {
+        let Some(letter) = parcel.letter() else {
+            return Err(raise(
+                ruby,
+                &CoreError::new(Kind::Lost, "this delivery was settled; there is nothing to copy"),
+            ));
+        };
+        let changes = Changes {
+            queue: option(ruby, changes, "queue")?,
+            message_id: option(ruby, changes, "message_id")?,
+            headers: headers(ruby, changes, "headers")?,
+            keep_expiration: option(ruby, changes, "keep_expiration")?,
+            mandatory: option(ruby, changes, "mandatory")?,
+        };
+        rb_self.hand_over(ruby, vec![letter.copy(changes)], pace)
+    }
+
+    fn hand_over(&self, ruby: &Ruby, messages: Vec<acemq_core::Result<Message>>, pace: RHash) -> Result<Ticket, Error> {
         let limit: Option<f64> = option(ruby, pace, "send_by")?;
         let send_by = SendBy::new(limit.and_then(|limit| Instant::now().checked_add(seconds(limit))));
         let pace = Pace {
@@ -136,13 +169,13 @@ impl Client {
         };
         let mut good = Vec::with_capacity(messages.len());
         let mut refused: Vec<(usize, CoreError)> = Vec::new();
-        for at in 0..messages.len() {
-            match message(ruby, messages.entry(at as isize)?)? {
+        for (at, message) in messages.into_iter().enumerate() {
+            match message {
                 Ok(message) => good.push(message),
                 Err(refusal) => refused.push((at, refusal)),
             }
         }
-        let ticket = rb_self.with_live(ruby, |live| live.publisher.submit(good, pace, Arc::clone(&send_by)))?;
+        let ticket = self.with_live(ruby, |live| live.publisher.submit(good, pace, Arc::clone(&send_by)))?;
         Ok(Ticket::new(ticket, send_by, refused))
     }
 
@@ -161,24 +194,25 @@ impl Client {
         })
     }
 
-    /// `pull(queue) -> Array or nil`
+    /// `pull(queue) -> Array or nil`, see `parcel::unpack`
     fn pull(ruby: &Ruby, rb_self: &Self, queue: String) -> Result<Option<RArray>, Error> {
         let inbox = rb_self.with_live(ruby, |live| Arc::clone(&live.inbox))?;
-        let got = gvl::run(ruby, async move { inbox.pull(&queue).await })?;
-        got.map(|got| letter(ruby, got)).transpose()
+        let pulling = Arc::clone(&inbox);
+        let got = gvl::run(ruby, async move { pulling.pull(&queue).await })?;
+        got.map(|got| unpack(ruby, got, Desk::Inbox(inbox))).transpose()
     }
 
-    /// `settle(tag, generation, accept, requeue) -> bool`: false when the delivery's channel is gone.
-    fn settle(
-        ruby: &Ruby,
-        rb_self: &Self,
-        tag: u64,
-        generation: u64,
-        accept: bool,
-        requeue: bool,
-    ) -> Result<bool, Error> {
-        let inbox = rb_self.with_live(ruby, |live| Arc::clone(&live.inbox))?;
-        gvl::run(ruby, async move { inbox.settle(tag, generation, accept, requeue).await })
+    /// `subscribe(queue, options) -> Subscription`
+    fn subscribe(ruby: &Ruby, rb_self: &Self, queue: String, options: RHash) -> Result<Subscription, Error> {
+        let request = Request {
+            queue,
+            tag: option(ruby, options, "tag")?,
+            prefetch: option(ruby, options, "prefetch")?,
+            arguments: headers(ruby, options, "arguments")?,
+            limit: rb_self.limit,
+        };
+        let line = rb_self.with_live(ruby, |live| Arc::clone(&live.taking))?;
+        gvl::run(ruby, CoreSubscription::open(line, request)).map(Subscription::new)
     }
 
     /// `close(seconds) -> nil`
@@ -197,7 +231,7 @@ impl Client {
     }
 }
 
-fn seconds(seconds: f64) -> Duration {
+pub(crate) fn seconds(seconds: f64) -> Duration {
     Duration::try_from_secs_f64(seconds.max(0.0)).unwrap_or(Duration::from_secs(u32::MAX.into()))
 }
 
@@ -253,18 +287,22 @@ fn operation(ruby: &Ruby, name: &str, options: RHash) -> Result<Operation, Error
     })
 }
 
-fn declaration(ruby: &Ruby, options: RHash) -> Result<Declaration, Error> {
-    let arguments = header_hash(ruby, option(ruby, options, "arguments")?).map_err(|failure| match failure {
+/// A Hash among the options as a table of the wire.
+fn headers(ruby: &Ruby, options: RHash, name: &str) -> Result<Headers, Error> {
+    header_hash(ruby, option(ruby, options, name)?).map_err(|failure| match failure {
         Failure::Raised(error) => error,
         Failure::Refused(refusal) => raise(ruby, &refusal),
-    })?;
+    })
+}
+
+fn declaration(ruby: &Ruby, options: RHash) -> Result<Declaration, Error> {
     Ok(Declaration {
         name: option(ruby, options, "name")?,
         kind: option(ruby, options, "kind")?,
         durable: option(ruby, options, "durable")?,
         auto_delete: option(ruby, options, "auto_delete")?,
         exclusive: option(ruby, options, "exclusive")?,
-        arguments,
+        arguments: headers(ruby, options, "arguments")?,
     })
 }
 
@@ -277,7 +315,8 @@ pub(crate) fn init(ruby: &Ruby, native: RModule) -> Result<(), Error> {
     class.define_method("submit", method!(Client::submit, 2))?;
     class.define_method("perform", method!(Client::perform, 2))?;
     class.define_method("pull", method!(Client::pull, 1))?;
-    class.define_method("settle", method!(Client::settle, 4))?;
+    class.define_method("subscribe", method!(Client::subscribe, 2))?;
+    class.define_method("copy", method!(Client::copy, 3))?;
     class.define_method("close", method!(Client::close, 1))?;
     <Client as TypedData>::class(ruby);
     Ok(())

@@ -2,7 +2,6 @@
 
 use acemq_core::Error as CoreError;
 use acemq_core::headers::{self, Headers, Value as Header};
-use acemq_core::inbox::Letter;
 use acemq_core::message::{Draft, Message};
 use magnus::r_hash::ForEach;
 use magnus::value::ReprValue;
@@ -194,23 +193,7 @@ fn decimal(name: &str, value: Value) -> Result<Header, Failure> {
     }
 }
 
-/// A letter as `[body, content_type, routing_key, exchange, message_id, headers, redelivered, reply_to, tag, generation]`.
-pub(crate) fn letter(ruby: &Ruby, letter: Letter) -> Result<RArray, Error> {
-    let array = ruby.ary_new_capa(10);
-    array.push(ruby.str_from_slice(&letter.body))?;
-    array.push(letter.content_type)?;
-    array.push(letter.routing_key)?;
-    array.push(letter.exchange)?;
-    array.push(letter.message_id)?;
-    array.push(hash_of(ruby, letter.headers)?)?;
-    array.push(letter.redelivered)?;
-    array.push(letter.reply_to)?;
-    array.push(letter.tag)?;
-    array.push(letter.generation)?;
-    Ok(array)
-}
-
-fn hash_of(ruby: &Ruby, headers: Headers) -> Result<RHash, Error> {
+pub(crate) fn hash_of(ruby: &Ruby, headers: Headers) -> Result<RHash, Error> {
     let hash = ruby.hash_new();
     for (name, value) in headers {
         hash.aset(name, ruby_header(ruby, value)?)?;

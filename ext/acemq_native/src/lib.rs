@@ -8,6 +8,8 @@ mod codec;
 mod convert;
 mod errors;
 mod gvl;
+mod parcel;
+mod subscription;
 mod ticket;
 mod window;
 
@@ -22,6 +24,8 @@ fn init(ruby: &Ruby) -> Result<(), Error> {
     let native = ruby.define_module("AceMQ")?.define_module("Native")?;
     codec::init(ruby, native)?;
     ticket::init(ruby, native)?;
+    parcel::init(ruby, native)?;
+    subscription::init(ruby, native)?;
     client::init(ruby, native)?;
     window::init(ruby, native)
 }

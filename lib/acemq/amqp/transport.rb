@@ -1,10 +1,12 @@
 # frozen_string_literal: true
 
 require_relative "../native"
+require_relative "deadline"
 require_relative "delivery"
 require_relative "errors"
 require_relative "headers"
 require_relative "short_string"
+require_relative "subscription"
 require_relative "ticket"
 require_relative "transport_options"
 
@@ -71,6 +73,8 @@ module AceMQ
         @max_outstanding_publishes = settings.max_outstanding_publishes
         @location = settings.location
         @client = Native::Client.new(url, settings.native)
+        @subscriptions = []
+        @mutex = Mutex.new
       end
 
       # Dials unless there is a live connection.
@@ -129,8 +133,8 @@ module AceMQ
       def submit(messages, in_flight:, in_flight_bytes: DEFAULT_IN_FLIGHT_BYTES, confirm_timeout: self.confirm_timeout,
                  send_by: nil, relay: true)
         parts = messages.map { |message| parts_of(message) }
-        pace = { in_flight: in_flight, in_flight_bytes: in_flight_bytes, confirm_timeout: confirm_timeout.to_f,
-                 send_by: send_by&.to_f, relay: relay }
+        pace = pace(in_flight: in_flight, in_flight_bytes: in_flight_bytes, confirm_timeout: confirm_timeout.to_f,
+                    send_by: send_by&.to_f, relay: relay)
         Ticket.new(@client.submit(parts, pace), messages)
       end
 
@@ -181,18 +185,66 @@ module AceMQ
         letter && delivery(letter)
       end
 
+      # Hands the deliveries of a queue to a block, on threads of its own. The block settles each by {Delivery#ack} or
+      # {Delivery#nack}, at once or later, from any thread.
+      #
+      # @param queue [String] must exist
+      # @param prefetch [Integer] deliveries not yet settled at any time, 0 for no limit (up to 65535)
+      # @param concurrency [Integer] threads
+      # @param tag [String] what the broker calls the consumer, up to 255 bytes
+      # @param arguments [Hash] of the consumer
+      # @yieldparam delivery [Delivery]
+      # @return [Subscription]
+      # @raise [TransportError] when there is no such queue, or the broker refuses
+      def subscribe(queue, prefetch:, concurrency:, tag:, arguments: {}, &block)
+        raise ArgumentError, "subscribe needs a block that settles each delivery" unless block
+
+        native = @client.subscribe(queue, prefetch: prefetch, tag: tag, arguments: arguments)
+        subscription = Subscription.new(native, queue: queue, tag: tag, concurrency: concurrency) do |letter|
+          block.call(delivery(letter))
+        end
+        @mutex.synchronize { @subscriptions = @subscriptions.select(&:open?) << subscription }
+        subscription
+      end
+
+      # Sends a delivery to another queue as it is: the same body, properties and header types. Persistent, and without
+      # a `user_id`, which the broker takes from its own connection only.
+      #
+      # @param delivery [Delivery] of this class, not settled
+      # @param routing_key [String] the queue
+      # @param headers [Hash] to be set; those that are nil are taken away
+      # @param message_id [String, nil] nil keeps the delivery's
+      # @param keep_expiration [Boolean] whether the copy may expire as the original would have; where it waits or is set
+      #   aside it would be thrown away
+      # @param mandatory [Boolean] whether it is an error when the queue does not exist
+      # @return [String] the message id
+      # @raise [PublishError] when it was not confirmed
+      # @raise [TransportError] when the delivery is settled already
+      def publish_copy(delivery, routing_key:, headers: {}, message_id: nil, keep_expiration: false, mandatory: true)
+        id = message_id || delivery.message_id || Native.uuid_v7
+        changes = { queue: routing_key, message_id: id, headers: headers, keep_expiration: keep_expiration,
+                    mandatory: mandatory }
+        ticket = Ticket.new(@client.copy(delivery.source, changes, pace(relay: false)),
+                            [{ exchange: "", routing_key: routing_key }])
+        ticket.wait_for_ever.first.tap { |failure| raise failure if failure }
+        id
+      end
+
       # @param error [Exception]
       # @return [Boolean] whether it is the connection's and not the message's
       def connection_error?(error)
         error.is_a?(TransportError) && error.scope == :connection
       end
 
-      # Ends both connections. A second call does nothing, and so does one in a forked child.
+      # Ends the subscriptions and both connections. A second call does nothing, and so does one in a forked child.
       #
-      # @param timeout [Numeric, nil] seconds until it no longer waits for the broker's goodbye
+      # @param timeout [Numeric, nil] seconds until it no longer waits for the broker's goodbye; 5 when nil
       # @return [nil]
       def close(timeout: nil)
-        @client.close((timeout || 5).to_f)
+        deadline = Deadline.in(timeout || 5)
+        ending = @mutex.synchronize { @subscriptions.tap { @subscriptions = [] } }
+        ending.each { |subscription| subscription.close(timeout: deadline.left) }
+        @client.close(deadline.left.to_f)
       end
 
       # @return [String] without secrets
@@ -211,16 +263,21 @@ module AceMQ
         [exchange.to_s, key.to_s, body, type, id, headers, persistent != false, reply_to, mandatory ? true : false]
       end
 
+      def pace(relay:, in_flight: 1, in_flight_bytes: DEFAULT_IN_FLIGHT_BYTES, confirm_timeout: self.confirm_timeout,
+               send_by: nil)
+        { in_flight: in_flight, in_flight_bytes: in_flight_bytes, confirm_timeout: confirm_timeout.to_f,
+          send_by: send_by, relay: relay }
+      end
+
       def perform(operation, **options)
         @client.perform(operation, options)
       end
 
       def delivery(letter)
-        body, content_type, routing_key, _exchange, id, headers, redelivered, reply_to, tag, generation = letter
-        settle = ->(accept, requeue) { @client.settle(tag, generation, accept, requeue) }
-        Delivery.new(body: body, content_type: content_type.to_s, routing_key: routing_key, message_id: id,
-                     headers: headers, redelivered: redelivered, reply_to: reply_to,
-                     on_ack: -> { settle.call(true, false) }, on_nack: ->(requeue) { settle.call(false, requeue) })
+        body, content_type, routing_key, exchange, id, headers, redelivered, reply_to, parcel = letter
+        Delivery.new(body: body, content_type: content_type.to_s, routing_key: routing_key, exchange: exchange,
+                     message_id: id, headers: headers, redelivered: redelivered, reply_to: reply_to, source: parcel,
+                     on_ack: -> { parcel.settle(true, false) }, on_nack: ->(requeue) { parcel.settle(false, requeue) })
       end
     end
   end
