@@ -11,8 +11,8 @@ module AceMQ
         # @param receiver [Object]
         # @param name [Symbol] the method
         # @return [Object] what the method returns
-        def call(receiver, name, *arguments, **keywords)
-          receiver.public_send(name, *arguments, **of(receiver.method(name), keywords))
+        def call(receiver, name, *arguments, **keywords, &block)
+          receiver.public_send(name, *arguments, **of(receiver.method(name), keywords), &block)
         end
 
         # @param callable [Method, Proc]

@@ -31,7 +31,7 @@ module AceMQ
         # @raise [ArgumentError, EncodeError] for what cannot be carried
         def of(payload, to:, codec:, origin:, exchange: "", envelope: nil, fields: {})
           routing_key = ShortString.check!(to, "the routing key (to:)")
-          envelope = envelope(envelope, fields, routing_key, origin)
+          envelope = complete(envelope, fields, routing_key, origin)
           ShortString.check!(envelope.id, "the message id")
           new(envelope: envelope, exchange: ShortString.check!(exchange, "exchange"), routing_key: routing_key,
               body: Codec.encode(codec, payload),
@@ -39,11 +39,12 @@ module AceMQ
               headers: Headers.render(envelope.to_headers))
         end
 
-        private
-
         # What to_headers would fill in, filled in: the envelope that is returned is
         # the one that was sent.
-        def envelope(given, fields, routing_key, origin)
+        #
+        # @return [Envelope]
+        # @raise [ArgumentError]
+        def complete(given, fields, routing_key, origin)
           return given_envelope(given, fields, routing_key, origin) if given
 
           unknown = fields.keys - Envelope::FIELDS
@@ -52,6 +53,8 @@ module AceMQ
           raise ArgumentError, "unknown keyword #{unknown.map(&:inspect).join(", ")}; " \
                                "the envelope's are #{Envelope::FIELDS.join(", ")}"
         end
+
+        private
 
         def given_envelope(given, fields, routing_key, origin)
           raise ArgumentError, "envelope: must be an Envelope, not #{given.class}" unless given.is_a?(Envelope)

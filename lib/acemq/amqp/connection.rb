@@ -2,21 +2,25 @@
 
 require_relative "accepted_keywords"
 require_relative "codec"
-require_relative "composed"
-require_relative "deadline"
+require_relative "consumers"
+require_relative "consuming/drain"
 require_relative "declarations"
 require_relative "errors"
+require_relative "health"
+require_relative "interceptors"
 require_relative "json_codec"
 require_relative "origin"
+require_relative "posting"
 require_relative "retry_policy"
-require_relative "unconfirmed"
+require_relative "telemetry"
 
 module AceMQ
   module AMQP
-    # What an application publishes through: a codec and an origin on top of a
-    # transport. Safe to share between threads, and to use after a fork.
+    # What an application publishes and consumes through: a codec and an origin on
+    # top of a transport. Safe to share between threads, and to use after a fork.
     class Connection
       include Declarations
+      include Consumers
 
       # Messages that a consumer is handed ahead.
       DEFAULT_PREFETCH = 20
@@ -26,7 +30,7 @@ module AceMQ
       DEFAULT_RETRY_THRESHOLD = 30.0
 
       # The keywords of {.new}; all others of {.open} are the transport's.
-      OPTIONS = %i[codec origin retry_policy prefetch retry_threshold].freeze
+      OPTIONS = %i[codec origin retry_policy prefetch retry_threshold telemetry].freeze
 
       # @return [Object] what carries the messages
       attr_reader :transport
@@ -40,6 +44,13 @@ module AceMQ
       attr_reader :prefetch
       # @return [Float] seconds
       attr_reader :retry_threshold
+      # @return [Object] what observes, see {Telemetry}
+      attr_reader :telemetry
+      # @return [Interceptors]
+      attr_reader :interceptors
+      # @return [Telemetry::Guarded]
+      # @api private
+      attr_reader :meter
 
       class << self
         # Dials the broker.
@@ -87,9 +98,10 @@ module AceMQ
       # @param retry_policy [RetryPolicy]
       # @param prefetch [Integer] messages
       # @param retry_threshold [Numeric] seconds
+      # @param telemetry [Object, nil] an observer, see {Telemetry}
       # @raise [ArgumentError] for a transport without `publish`, or a codec that is none
       def initialize(transport:, codec: nil, origin: nil, retry_policy: RetryPolicy.none, prefetch: DEFAULT_PREFETCH,
-                     retry_threshold: DEFAULT_RETRY_THRESHOLD, **unknown)
+                     retry_threshold: DEFAULT_RETRY_THRESHOLD, telemetry: nil, **unknown)
         refuse_unknown(unknown)
         raise ArgumentError, "#{transport.class} is no transport: it has no publish" unless transport.respond_to?(:publish)
 
@@ -99,7 +111,11 @@ module AceMQ
         @retry_policy = checked(:retry_policy, retry_policy, RetryPolicy)
         @prefetch = checked(:prefetch, prefetch, Integer)
         @retry_threshold = checked(:retry_threshold, retry_threshold, Numeric).to_f
+        @telemetry = telemetry || Telemetry::None.new
+        @meter = Telemetry::Guarded.new(telemetry)
+        @interceptors = Interceptors.new
         @relays = []
+        @consumers = []
         @mutex = Mutex.new
       end
 
@@ -119,9 +135,9 @@ module AceMQ
       # @raise [EncodeError, ArgumentError] before anything is written
       def publish(payload, to:, exchange: "", envelope: nil, codec: nil, persistent: true, reply_to: nil,
                   mandatory: false, **fields)
-        composed = compose(payload, to, exchange, codec, envelope, fields)
-        send_message(message(composed, persistent, reply_to, mandatory))
-        composed.envelope
+        posting = Posting.new(self, codec: codec, persistent: persistent)
+        posting.add(payload, to: to, exchange: exchange, envelope: envelope, reply_to: reply_to, mandatory: mandatory, fields: fields)
+        posting.send_one
       end
 
       # Sends many messages and waits for all of them. Not atomic: those that were
@@ -137,13 +153,11 @@ module AceMQ
       # @see #publish
       def publish_all(payloads, to:, exchange: "", envelopes: nil, codec: nil, persistent: true, reply_to: nil,
                       mandatory: false, **fields)
-        composed = compose_all(payloads, envelopes, fields) do |payload, envelope|
-          compose(payload, to, exchange, codec, envelope, fields)
+        posting = Posting.new(self, codec: codec, persistent: persistent)
+        each_payload(payloads, envelopes, fields) do |payload, given|
+          posting.add(payload, to: to, exchange: exchange, envelope: given, reply_to: reply_to, mandatory: mandatory, fields: fields)
         end
-        failure = Unconfirmed.error(send_all(composed.map { |one| message(one, persistent, reply_to, mandatory) }))
-        raise failure if failure
-
-        composed.map(&:envelope)
+        posting.send_all
       end
 
       # Takes one message off a queue. It is not settled until {Delivery#ack} or {Delivery#nack}.
@@ -196,17 +210,21 @@ module AceMQ
         self
       end
 
-      # Closes the relays that publish through it, then the transport. A second
-      # call does nothing.
+      # Stops the consumers and lets their handlers end, closes the relays that publish
+      # through it, then the transport. A second call does nothing.
       #
-      # @param timeout [Numeric] seconds for all of it together
+      # @param timeout [Numeric] seconds for all of it together; 0 waits for nothing
       # @return [nil]
       # @raise the first failure, after everything has been closed
+      # @raise [DrainTimeout] when handlers had not ended
       def close(timeout: DRAIN_TIMEOUT)
-        deadline = Deadline.in(timeout)
-        closing = @mutex.synchronize { @relays.tap { @relays = [] } }
-        failures = (closing + [transport]).filter_map { |part| failure_of_closing(part, deadline) }
+        drain = Consuming::Drain.new(timeout)
+        failures = drain.stop(taken_consumers)
+        # Handlers end by themselves meanwhile, and relays need time for their confirms.
+        failures += close_all(taken_relays, drain.deadline) + drain.finish + close_all([transport], drain.deadline)
         raise failures.first if failures.any?
+
+        drain.check!
       end
 
       # @return [String] without addresses and secrets
@@ -227,61 +245,37 @@ module AceMQ
         value.is_a?(kind) ? value : raise(ArgumentError, "#{name} must be a #{kind.name}, not #{value.inspect}")
       end
 
-      # rubocop:disable Metrics/ParameterLists -- handed on as they came
-      def compose(payload, to, exchange, codec, envelope, fields)
-        Composed.of(payload, to: to, exchange: exchange, codec: codec ? Codec.check!(codec) : self.codec,
-                             origin: origin, envelope: envelope, fields: fields)
-      end
-      # rubocop:enable Metrics/ParameterLists
-
-      def compose_all(payloads, envelopes, fields)
+      def each_payload(payloads, envelopes, fields)
         raise ArgumentError, "payloads must be an Array, not #{payloads.class}" unless payloads.is_a?(Array)
         raise ArgumentError, "give either envelopes: or fields (#{fields.keys.join(", ")})" if envelopes && fields.any?
         if envelopes && envelopes.size != payloads.size
           raise ArgumentError, "#{payloads.size} payloads and #{envelopes.size} envelopes"
         end
 
-        payloads.each_with_index.map { |payload, index| yield payload, envelopes&.at(index) }
+        payloads.each_with_index { |payload, index| yield payload, envelopes&.at(index) }
       end
 
-      def message(composed, persistent, reply_to, mandatory)
-        { exchange: composed.exchange, routing_key: composed.routing_key, body: composed.body,
-          content_type: composed.content_type, message_id: composed.envelope.id, headers: composed.headers,
-          persistent: persistent ? true : false, reply_to: reply_address(reply_to), mandatory: mandatory ? true : false }
-      end
-
-      # A blank address would be sent, and answered to nowhere.
-      def reply_address(reply_to)
-        address = ShortString.check!(reply_to, "reply_to")
-        address unless address.empty?
-      end
-
-      def send_message(message)
-        AcceptedKeywords.call(transport, :publish, **message)
-      end
-
-      def send_all(messages)
-        return [] if messages.empty?
-        return transport.publish_all(messages) if transport.respond_to?(:publish_all)
-
-        messages.map do |message|
-          send_message(message)
-        rescue TransportError => e
-          e
-        end
-      end
-
-      def ask(name, *arguments, **keywords)
-        return AcceptedKeywords.call(transport, name, *arguments, **keywords) if transport.respond_to?(name)
+      def ask(name, *arguments, **keywords, &block)
+        return AcceptedKeywords.call(transport, name, *arguments, **keywords, &block) if transport.respond_to?(name)
 
         raise ConfigurationError, "#{transport.class} has no #{name}, which this needs"
       end
 
-      def failure_of_closing(part, deadline)
-        AcceptedKeywords.call(part, :close, timeout: deadline.left) if part.respond_to?(:close)
-        nil
-      rescue StandardError => e
-        e
+      def taken_consumers
+        @mutex.synchronize { @consumers.tap { @consumers = [] } }
+      end
+
+      def taken_relays
+        @mutex.synchronize { @relays.tap { @relays = [] } }
+      end
+
+      def close_all(parts, deadline)
+        parts.filter_map do |part|
+          AcceptedKeywords.call(part, :close, timeout: deadline.left) if part.respond_to?(:close)
+          nil
+        rescue StandardError => e
+          e
+        end
       end
     end
   end

@@ -106,6 +106,26 @@ module AceMQ
       end
     end
 
+    # Consumers whose handlers had not ended when the time for closing was over. They run on; what they answer is not
+    # settled any more, and their messages are handed out again.
+    class DrainTimeout < StandardError
+      # @return [Hash{String => Integer}] handlers by queue
+      attr_reader :stranded
+      # @return [Numeric, nil] seconds
+      attr_reader :timeout
+
+      # @param message [String, nil]
+      # @param stranded [Hash{String => Integer}]
+      # @param timeout [Numeric, nil] seconds
+      def initialize(message = nil, stranded: {}, timeout: nil)
+        @stranded = stranded
+        @timeout = timeout
+        super(message || "handlers had not ended after #{timeout} s: " \
+                         "#{stranded.map { |queue, count| "#{count} of #{queue}" }.join(", ")}; their messages go back to " \
+                         "their queues")
+      end
+    end
+
     # Written, and neither confirmed nor refused in time: it may be in a queue.
     class ConfirmTimeout < PublishError
       # @param message [String, nil]

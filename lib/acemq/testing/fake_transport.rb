@@ -1,5 +1,8 @@
 # frozen_string_literal: true
 
+require_relative "fake_delivery"
+require_relative "fake_subscription"
+
 module AceMQ
   module Testing
     # A transport without a broker: it remembers what it was told to publish and
@@ -36,6 +39,7 @@ module AceMQ
         @exchanges = {}
         @bindings = []
         @missing = []
+        @subscribed = []
         @waiting = Hash.new { |queues, name| queues[name] = [] }
         @open = true
         @mutex = Mutex.new
@@ -118,6 +122,45 @@ module AceMQ
       def bind(queue:, exchange:, routing_key: "")
         @mutex.synchronize { @bindings |= [{ queue: queue, exchange: exchange, routing_key: routing_key }] }
         nil
+      end
+
+      # Remembers a subscription. What is published is not delivered to it; {#deliver} does that.
+      #
+      # @return [FakeSubscription]
+      # @raise [AceMQ::AMQP::TransportError] for a queue that was taken away
+      def subscribe(queue, **options, &receiver)
+        subscription = FakeSubscription.new(queue, options, &receiver)
+        @mutex.synchronize do
+          raise AceMQ::AMQP::TransportError, "there is no queue #{queue.inspect}" if @missing.include?(queue)
+
+          @subscribed << subscription
+        end
+        subscription
+      end
+
+      # @return [Array<FakeSubscription>] a copy; with queue, options and subscription
+      def subscribed
+        @mutex.synchronize { @subscribed.dup }
+      end
+
+      # @param queue [String]
+      # @return [Hash{Symbol => Object}, nil] the keywords of the last subscription to the queue
+      def options_for(queue)
+        subscribed.reverse.find { |subscription| subscription.queue == queue }&.options
+      end
+
+      # Hands a message to the last open subscription of a queue, on this thread.
+      #
+      # @param queue [String]
+      # @param payload [Object] see {FakeDelivery#initialize}
+      # @param options [Hash] see {FakeDelivery#initialize}
+      # @return [FakeDelivery] with what was answered
+      # @raise [ArgumentError] when nobody has subscribed
+      def deliver(queue, payload = {}, **options)
+        subscription = subscribed.reverse.find { |candidate| candidate.queue == queue && candidate.open? }
+        raise ArgumentError, "nobody has subscribed to #{queue.inspect}" unless subscription
+
+        FakeDelivery.new(payload, queue: queue, **options).tap { |fake| subscription.receive(fake.delivery) }
       end
 
       # @return [AceMQ::AMQP::Delivery, nil]

@@ -1,0 +1,225 @@
+# frozen_string_literal: true
+
+require_relative "accepted_keywords"
+require_relative "deadline"
+require_relative "log"
+require_relative "retry_ladder"
+require_relative "settlement"
+require_relative "telemetry"
+require_relative "consuming/declared"
+require_relative "consuming/flight"
+require_relative "consuming/judge"
+require_relative "consuming/options"
+require_relative "consuming/original"
+require_relative "consuming/settling"
+require_relative "consuming/work"
+
+module AceMQ
+  module AMQP
+    # A subscription and what becomes of its messages; made by {Connection#consume}.
+    #
+    # Handlers run on `concurrency` threads of the transport. A message that waits for a later attempt occupies none of
+    # them, but it stays unacknowledged and counts against the prefetch.
+    class Consumer
+      # @return [String]
+      attr_reader :queue
+      # @return [RetryPolicy]
+      attr_reader :retry_policy
+      # @return [Object]
+      attr_reader :codec
+      # @return [RetryLadder] the queues in which its messages wait
+      attr_reader :ladder
+
+      # @param connection [Connection]
+      # @param options [Consuming::Options]
+      # @param handler [#call] takes a {Message}, returns an {Ack}
+      # @api private
+      def initialize(connection, options, handler)
+        @connection = connection
+        @options = options
+        @queue = options.queue
+        @retry_policy = options.retry_policy
+        @codec = options.codec
+        @ladder = RetryLadder.for(queue, retry_policy, threshold: options.retry_threshold)
+        @declared = Consuming::Declared.new(connection, ladder)
+        @desk = Consuming::Desk.new(queue: queue, codec: codec, handler: handler, interceptors: connection.interceptors,
+                                    judge: Consuming::Judge.new(retry_policy))
+        @settling = Consuming::Settling.new(connection, policy: retry_policy, threshold: options.retry_threshold,
+                                                        ladder: ladder, declared: @declared)
+        @flight = Consuming::Flight.new
+        @pid = Process.pid
+        @released = false
+      end
+
+      # @return [Boolean] whether the broker has it as a consumer now; false while it is subscribing again, and in a
+      #   forked child
+      def running?
+        ours? && !@subscription.nil? && !@released && (@subscription.open? ? true : false)
+      end
+
+      # @return [Integer] handlers that run now
+      def in_flight
+        ours? ? @flight.count : 0
+      end
+
+      # @return [Integer] messages held for a later attempt
+      def waiting
+        ours? ? @settling.waiting : 0
+      end
+
+      # @return [String, nil] why it is not running, where the transport says
+      def trouble
+        return if running?
+
+        state, reason = @subscription.state if @subscription.respond_to?(:state)
+        reason || state&.to_s
+      end
+
+      # Handles one delivery on this thread, and waits until it is settled or a first try to place its copy has failed.
+      # For specs; messages of the subscription wait elsewhere.
+      #
+      # @param delivery [Delivery]
+      # @return [Settlement] what was decided
+      def handle(delivery)
+        original = Consuming::Original.new(delivery, Consuming::Work.envelope(delivery))
+        settlement = take(original)
+        original.wait
+        settlement
+      end
+
+      # Stops, waits for its handlers, and gives back what is not settled then. Not from one of its own handlers, for
+      # whose end it would wait. Whether all of them have ended is told by {#in_flight}.
+      #
+      # @param timeout [Numeric] seconds
+      # @return [nil]
+      def cancel(timeout: Connection::DRAIN_TIMEOUT)
+        deadline = Deadline.in(timeout)
+        stop
+        drain(deadline)
+        release(deadline.left)
+        nil
+      ensure
+        @connection.forget(self)
+      end
+
+      # @return [self]
+      # @raise [TransportError] when the queue does not exist
+      # @api private
+      def start
+        @declared.declare
+        @subscription = @connection.subscribe(queue, **@options.subscription) { |delivery| receive(delivery) }
+        self
+      end
+
+      # No handler is started from now on, and nothing waits any more. Returns at once.
+      # @api private
+      def stop
+        return unless ours?
+
+        @subscription&.stop
+      ensure
+        @settling.drain
+      end
+
+      # @param deadline [Deadline]
+      # @return [Boolean] whether all handlers have ended by then
+      # @api private
+      def drain(deadline)
+        return true unless ours?
+
+        @flight.wait_until_landed(deadline).tap { @settling.wait_until_drained(deadline) }
+      end
+
+      # What is not settled goes back with the channel; what handlers answer later is not settled.
+      #
+      # @param timeout [Numeric] seconds
+      # @api private
+      def release(timeout)
+        return unless ours?
+
+        @released = true
+        @settling.release
+        AcceptedKeywords.call(@subscription, :close, timeout: timeout) if @subscription
+      end
+
+      # @return [Boolean] whether this process has started it
+      # @api private
+      def ours?
+        @pid == Process.pid
+      end
+
+      # @return [String]
+      def inspect
+        "#<#{self.class} queue=#{queue.inspect} running=#{running?} in_flight=#{in_flight}>"
+      end
+
+      private
+
+      def receive(delivery)
+        take(Consuming::Original.new(delivery, Consuming::Work.envelope(delivery)))
+      rescue StandardError => e
+        Log.error("a message of #{queue} is left to the broker: #{e.class}: #{e.message}")
+      end
+
+      def take(original)
+        finished = false
+        settlement = flying { decide(original).tap { |decided| @settling.settle(original, decided) } }
+        finished = true
+        settlement
+      rescue *Consuming::Work::FATAL => e
+        finished = true
+        cut_off(original)
+        end_process(e)
+      ensure
+        # Neither returned nor raised: the handler's thread was killed, or it has thrown past us.
+        cut_off(original) unless finished
+      end
+
+      def flying
+        meter.gauge(Telemetry::IN_FLIGHT, @flight.enter, queue: queue)
+        yield
+      ensure
+        meter.gauge(Telemetry::IN_FLIGHT, @flight.leave, queue: queue)
+      end
+
+      def decide(original)
+        started = Deadline.now
+        meter.observe(Telemetry::CONSUME_ATTEMPTS, original.envelope.attempt, queue: queue)
+        Consuming::Work.new(@desk, original) do |settlement|
+          original.decided!
+          record(settlement, Deadline.now - started)
+        end.settlement
+      end
+
+      def record(settlement, seconds)
+        return unless meter.on?
+
+        meter.count(Telemetry::CONSUME_TOTAL, queue: queue, outcome: settlement.outcome)
+        meter.observe(Telemetry::CONSUME_DURATION, seconds, queue: queue, outcome: settlement.outcome)
+        if settlement.retried?
+          meter.count(Telemetry::RETRIED_TOTAL, queue: queue, outcome: settlement.outcome)
+        elsif settlement.dead_letters? || settlement.parked?
+          outcome = settlement.parked? ? Settlement::PARKED : Settlement::DEAD_LETTERED
+          meter.count(Telemetry::DEAD_LETTERED_TOTAL, queue: queue, outcome: outcome)
+        end
+      end
+
+      def cut_off(original)
+        original.give_back
+        meter.count(Telemetry::CONSUME_TOTAL, queue: queue, outcome: Settlement::REQUEUED) unless original.decided?
+      end
+
+      # An exit or a signal is meant for the process, whichever thread it was raised on.
+      def end_process(error)
+        raise error if Thread.current == Thread.main
+
+        Log.error("the handler of #{queue} raised #{error.class}: its message goes back, and the process is told")
+        Thread.main.raise(error)
+      end
+
+      def meter
+        @connection.meter
+      end
+    end
+  end
+end
