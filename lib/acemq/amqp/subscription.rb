@@ -96,16 +96,16 @@ module AceMQ
       def hand_over(letter)
         @handler.call(letter)
       rescue StandardError => e
-        Log.error("acemq: a delivery from #{queue.inspect} was not settled: #{e.class}: #{e.message}")
+        Log.error("a delivery from #{queue.inspect} was not settled: #{e.class}: #{e.message}")
       end
 
       def report_change
         standing, reason = state
         changed = @mutex.synchronize { standing != @standing && (@standing = standing) }
         return unless changed
-        return Log.warn("acemq: consuming from #{queue.inspect} again") if standing == :consuming
+        return Log.warn("consuming from #{queue.inspect} again") if standing == :consuming
 
-        Log.warn("acemq: not consuming from #{queue.inspect}: #{reason}#{"; subscribing again" if standing == :waiting}")
+        Log.warn("not consuming from #{queue.inspect}: #{reason}#{"; subscribing again" if standing == :waiting}")
       end
     end
   end
