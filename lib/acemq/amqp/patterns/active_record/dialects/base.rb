@@ -149,6 +149,16 @@ module AceMQ
             "-(#{seconds_since(column)})"
           end
 
+          # @return [String] as the server names it
+          def version
+            rows("SELECT VERSION()", "AceMQ check").dig(0, 0).to_s
+          end
+
+          # @return [Boolean] whether the statements of claims are understood
+          def version_supported?
+            Gem::Version.new(version[/\d+(\.\d+)*/]) >= least_version
+          end
+
           # @return [Float] seconds since 1970, by the database's clock
           def clock
             rows("SELECT #{clock_reading}", "AceMQ clock").dig(0, 0).to_f

@@ -12,6 +12,8 @@ module AceMQ
         class MySQL < Walking
           INDEX = %w[published_at exchange_name routing_key created_at].freeze
 
+          NEEDS = "MySQL 8.0.1 or MariaDB 10.5, or newer"
+
           # The server is read-only, or the session's transactions are.
           READ_ONLY = [1290, 1792, 1836].freeze
 
@@ -36,6 +38,21 @@ module AceMQ
           # Without it a list of ids may be answered by a scan that locks, and waits for, every row of the table.
           def by_key(table)
             "#{table.quoted} FORCE INDEX (PRIMARY)"
+          end
+
+          # @return [String] the isolation that sessions begin with
+          def isolation
+            rows("SELECT @@transaction_isolation", "AceMQ check").dig(0, 0)
+          rescue ::ActiveRecord::StatementInvalid
+            rows("SELECT @@tx_isolation", "AceMQ check").dig(0, 0) # MariaDB up to 11.1
+          end
+
+          def usual_isolation
+            "READ-COMMITTED or REPEATABLE-READ"
+          end
+
+          def isolation_strict?(level)
+            level == "SERIALIZABLE"
           end
 
           def byte_length(column)
@@ -118,6 +135,15 @@ module AceMQ
           def behind(exchange, routing_key)
             exchange = quote(exchange)
             "(exchange_name > #{exchange} OR (exchange_name = #{exchange} AND routing_key > #{quote(routing_key)}))"
+          end
+
+          def least_version
+            Gem::Version.new(product == "MariaDB" ? "10.5" : "8.0.1")
+          end
+
+          # The columns that name indexes, beside the table's.
+          def explain(statement)
+            rows("EXPLAIN #{statement}", "AceMQ plan").map { |row| row.compact.join(" ") }
           end
 
           def clock_reading

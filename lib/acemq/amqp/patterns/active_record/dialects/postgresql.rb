@@ -15,6 +15,8 @@ module AceMQ
 
           INDEX = %w[exchange_name routing_key created_at id].freeze
 
+          NEEDS = "PostgreSQL 12 or newer"
+
           def product
             "PostgreSQL"
           end
@@ -63,6 +65,28 @@ module AceMQ
 
           def destination_index?(index)
             index.columns == INDEX && index.where.to_s.match?(/published_at IS NULL/i)
+          end
+
+          def version
+            rows("SHOW server_version", "AceMQ check").dig(0, 0)
+          end
+
+          # @return [String] the isolation that sessions begin with
+          def isolation
+            rows("SHOW default_transaction_isolation", "AceMQ check").dig(0, 0)
+          end
+
+          def usual_isolation
+            "read committed"
+          end
+
+          def isolation_strict?(level)
+            level != usual_isolation
+          end
+
+          # @return [Array<String>] how the server would find candidates
+          def claim_plan(sql)
+            connection.execute("SET LOCAL enable_bitmapscan = off; EXPLAIN #{heads(sql, nil, 100)}", "AceMQ plan").values.flatten
           end
 
           # @return [DestinationPage]
@@ -119,6 +143,10 @@ module AceMQ
 
           def seconds_since(column)
             "extract(epoch FROM #{now(column)} - #{column.name})"
+          end
+
+          def least_version
+            Gem::Version.new("12")
           end
 
           def clock_reading

@@ -16,6 +16,8 @@ module AceMQ
         class SQLite < Walking
           INDEX = %w[exchange_name routing_key created_at id].freeze
 
+          NEEDS = "SQLite 3.25 or newer"
+
           # Sorts behind every time, and must not look like a number, which the column would turn it into.
           END_OF_TIME = "9999-12-31"
 
@@ -45,6 +47,23 @@ module AceMQ
 
           def unpublished
             "+published_at IS NULL"
+          end
+
+          def version
+            rows("SELECT sqlite_version()", "AceMQ check").dig(0, 0)
+          end
+
+          # @return [String] writers take turns
+          def isolation
+            "serializable"
+          end
+
+          def usual_isolation
+            isolation
+          end
+
+          def isolation_strict?(_level)
+            false
           end
 
           def byte_length(column)
@@ -135,6 +154,14 @@ module AceMQ
           # The third column lets the seek jump over a whole destination.
           def behind(exchange, routing_key)
             "(exchange_name, routing_key, created_at) > (#{list([exchange, routing_key, END_OF_TIME])})"
+          end
+
+          def least_version
+            Gem::Version.new("3.25")
+          end
+
+          def explain(statement)
+            rows("EXPLAIN QUERY PLAN #{statement}", "AceMQ plan").map(&:last)
           end
 
           def clock_reading

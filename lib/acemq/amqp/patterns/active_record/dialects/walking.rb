@@ -16,13 +16,12 @@ module AceMQ
 
           # @return [DestinationPage]
           def destination_page(sql, after, size)
-            found = rows(<<~SQL, "AceMQ claim")
-              SELECT id, exchange_name, routing_key, CASE WHEN #{sql.held} THEN 1 ELSE 0 END
-                FROM #{sql.table.quoted} #{hint(sql.destination_index)}
-               WHERE #{sql.live} #{"AND #{behind(*after)}" if after}
-               ORDER BY exchange_name, routing_key, created_at, id LIMIT #{size}
-            SQL
-            DestinationPage.of(found, size)
+            DestinationPage.of(rows(page(sql, after, size), "AceMQ claim"), size)
+          end
+
+          # @return [Array<String>] how the server would find candidates
+          def claim_plan(sql)
+            explain(page(sql, nil, 100))
           end
 
           # @return [Array<Array>] the rows that could be leased, as {OutboxRow.read} takes them, oldest first
@@ -63,6 +62,17 @@ module AceMQ
             ids = rows("SELECT #{key} FROM #{table.quoted} WHERE #{condition} ORDER BY #{order} LIMIT #{batch}",
                        "AceMQ purge").flatten
             sliced(ids) { |slice| change("#{delete_by_key(table, key, slice)} AND #{condition}", "AceMQ purge") }
+          end
+
+          private
+
+          def page(sql, after, size)
+            <<~SQL
+              SELECT id, exchange_name, routing_key, CASE WHEN #{sql.held} THEN 1 ELSE 0 END
+                FROM #{sql.table.quoted} #{hint(sql.destination_index)}
+               WHERE #{sql.live} #{"AND #{behind(*after)}" if after}
+               ORDER BY exchange_name, routing_key, created_at, id LIMIT #{size}
+            SQL
           end
         end
       end

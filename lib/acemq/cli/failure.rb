@@ -1,0 +1,63 @@
+# frozen_string_literal: true
+
+require "json"
+require_relative "exit_code"
+
+module AceMQ
+  module CLI
+    # What a command could not do, in words for the person who typed it, and as the code of its end.
+    class Failure
+      # Where the reader goes on.
+      NEXT = {
+        ExitCode::UNAVAILABLE => "acemq doctor says more",
+        ExitCode::USAGE => "acemq help lists the commands"
+      }.freeze
+
+      # By name: neither library need be loaded.
+      CODES = {
+        "Thor::Error" => ExitCode::USAGE,
+        "AceMQ::AMQP::ConfigurationError" => ExitCode::CONFIGURATION,
+        "AceMQ::AMQP::TransportError" => ExitCode::UNAVAILABLE,
+        "ActiveRecord::AdapterNotSpecified" => ExitCode::CONFIGURATION,
+        "ActiveRecord::ActiveRecordError" => ExitCode::UNAVAILABLE,
+        "LoadError" => ExitCode::CONFIGURATION
+      }.freeze
+
+      # @param error [Exception]
+      # @param json [Boolean] whether the caller reads JSON
+      def initialize(error, json:)
+        @error = error
+        @json = json
+      end
+
+      # @return [Integer]
+      def code
+        @code ||= CODES.find { |name, _| @error.class.ancestors.any? { |ancestor| ancestor.name == name } }&.last ||
+                  ExitCode::SOFTWARE
+      end
+
+      # @return [Integer] the code
+      def report
+        puts JSON.generate(error: text, exit: code) if @json
+        warn "acemq: #{code == ExitCode::SOFTWARE ? @error.full_message(highlight: false) : text}"
+        warn "       #{NEXT[code]}" if NEXT[code]
+        code
+      end
+
+      private
+
+      def text
+        code == ExitCode::UNAVAILABLE && database? ? "the database does not answer: #{message}" : message
+      end
+
+      # One line: drivers add the statement, and advice of their own, below it.
+      def message
+        @error.message.to_s.lines.map(&:strip).reject(&:empty?).first(2).join(" ")
+      end
+
+      def database?
+        @error.class.ancestors.any? { |ancestor| ancestor.name == "ActiveRecord::ActiveRecordError" }
+      end
+    end
+  end
+end

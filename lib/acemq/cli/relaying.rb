@@ -1,0 +1,91 @@
+# frozen_string_literal: true
+
+require "time"
+require_relative "../operations"
+
+module AceMQ
+  module CLI
+    # `acemq relay`: the relays that the application has made, or those that the options ask for, until a signal.
+    class Relaying
+      # @param outboxes [Operations::Outboxes]
+      # @param options [Hash] of the command
+      def initialize(outboxes, options)
+        @outboxes = outboxes
+        @options = options
+      end
+
+      # @return [Boolean] whether everything was settled in time
+      # @raise [AMQP::ConfigurationError] for a table that is not there: waiting would not bring it
+      def run
+        relays = the_applications
+        relays = ours if relays.empty?
+        Operations::RelayProcess.new(relays, say: method(:say), close_within: timeout, probe: probe(relays)).run
+      ensure
+        AceMQ::Rails.disconnect!(timeout: 2)
+      end
+
+      private
+
+      def the_applications
+        kept = AceMQ::Rails.respond_to?(:start_relays) ? AceMQ::Rails::Relays.kept : []
+        kept.each_with_index.to_h { |relay, index| [name(relay.store, index, kept.size), relay] }
+      end
+
+      def ours
+        threads = Integer(@options[:threads])
+        @outboxes.flat_map do |outbox|
+          check(outbox.store)
+          Array.new(threads) { |index| [threads > 1 ? "#{outbox.name} ##{index + 1}" : outbox.name, relay(outbox.store)] }
+        end.to_h
+      end
+
+      # A database that is away will come back; the relay waits for it.
+      def check(store)
+        store.check!
+      rescue ::ActiveRecord::ActiveRecordError => e
+        say("the database does not answer yet: #{e.message.lines.first.strip}")
+      end
+
+      def relay(store)
+        ordering = @options[:ordering]&.to_sym
+        settings = { interval: @options[:interval], batch: @options[:batch], ordering: ordering }.compact
+        AMQP::Patterns::OutboxRelay.new(AceMQ::Rails.connection, store, **settings, on_error: method(:tell))
+      end
+
+      def tell(error, exchange:, routing_key:)
+        where = " (#{exchange}/#{routing_key})" unless routing_key.empty?
+        say("#{error.class}: #{error.message}#{where}")
+      end
+
+      def name(store, index, count)
+        plain = store.respond_to?(:table) ? store.table : store.class.name
+        count > 1 ? "#{plain} ##{index + 1}" : plain
+      end
+
+      def timeout
+        @options[:timeout] || AceMQ::Rails.config.shutdown_timeout
+      end
+
+      def probe(relays)
+        return unless @options[:probe]
+
+        require_relative "../rails/probe_server"
+        host, port = address
+        AceMQ::Rails::ProbeServer.new(AceMQ::Rails::Probe.new(relays: relays), host: host, port: port)
+      end
+
+      def address
+        parts = /\A(?:(?<host>.+):)?(?<port>\d+)\z/.match(@options[:probe])
+        raise Thor::Error, "--probe must be PORT or HOST:PORT, not #{@options[:probe].inspect}" unless parts
+
+        [parts[:host] || "127.0.0.1", Integer(parts[:port], 10)]
+      end
+
+      # At once, also into a pipe.
+      def say(text)
+        $stdout.puts "#{Time.now.utc.iso8601(3)} acemq: #{text}"
+        $stdout.flush
+      end
+    end
+  end
+end

@@ -1,0 +1,48 @@
+# frozen_string_literal: true
+
+require_relative "../operations"
+require_relative "doctor/finding"
+require_relative "doctor/versions"
+require_relative "doctor/outbox_table"
+require_relative "doctor/outbox_work"
+require_relative "doctor/database_server"
+require_relative "doctor/idempotency_table"
+require_relative "doctor/broker"
+
+module AceMQ
+  module Operations
+    # Looks at everything that has to be right for messages to arrive, and says of each thing what it found and what to
+    # do about it. Changes nothing: on the broker it makes a queue of its own for a moment.
+    class Doctor
+      # @param outboxes [Outboxes]
+      # @param connection [AMQP::Connection]
+      # @param idempotency [String, nil] name of the table of keys; the usual one, if it is there, when nil
+      def initialize(outboxes, connection, idempotency: nil)
+        @outboxes = outboxes
+        @connection = connection
+        @idempotency = idempotency
+      end
+
+      # @return [Array<Finding>]
+      def examine
+        destinations = []
+        findings = Versions.new.examine
+        @outboxes.each { |outbox| findings.concat(of_outbox(outbox, destinations)) }
+        findings.concat(IdempotencyTable.new(@idempotency).examine)
+        findings.concat(Broker.new(@connection, destinations.uniq { |one| [one.exchange, one.routing_key] }).examine)
+      end
+
+      private
+
+      # What cannot be read at all is one finding, not one of each kind.
+      def of_outbox(outbox, destinations)
+        table = OutboxTable.new(outbox)
+        unreachable = table.unreachable
+        return [unreachable] if unreachable
+
+        destinations.concat(outbox.store.destinations)
+        table.examine + DatabaseServer.new(outbox).examine + OutboxWork.new(outbox).examine
+      end
+    end
+  end
+end

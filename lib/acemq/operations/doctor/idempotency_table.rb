@@ -1,0 +1,44 @@
+# frozen_string_literal: true
+
+require_relative "finding"
+
+module AceMQ
+  module Operations
+    class Doctor
+      # The keys of messages that were handled. An application without consumers has no such table.
+      class IdempotencyTable
+        # @param name [String, nil]
+        def initialize(name)
+          @name = name
+          @store = AMQP::Patterns::ActiveRecordIdempotencyStore.new(table: name)
+        end
+
+        # @return [Array<Finding>]
+        def examine
+          @store.check!
+          [Finding.ok(subject, "all columns are there"), expired].compact
+        rescue AMQP::ConfigurationError => e
+          problem, remedy = e.message.split(": ", 2)
+          return [Finding.error(subject, problem, remedy)] if @name || !problem.end_with?("does not exist")
+
+          [Finding.ok(subject, "there is none: needed where messages are handled")]
+        rescue ::ActiveRecord::ActiveRecordError
+          [] # the outbox has said it
+        end
+
+        private
+
+        def subject
+          "idempotency #{@store.table}"
+        end
+
+        def expired
+          count = @store.expired_count
+          return if count.zero?
+
+          Finding.warning(subject, "#{count} keys are past their retention", "acemq purge --only idempotency, daily")
+        end
+      end
+    end
+  end
+end

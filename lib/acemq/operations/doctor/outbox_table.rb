@@ -1,0 +1,106 @@
+# frozen_string_literal: true
+
+require_relative "finding"
+
+module AceMQ
+  module Operations
+    class Doctor
+      # The table itself: its columns, what they can hold, the indexes that claims and purges walk along.
+      class OutboxTable
+        INSTALL = "bin/rails generate acemq:install, then bin/rails db:migrate"
+        UPDATE = "bin/rails generate acemq:update, then bin/rails db:migrate"
+        INDEX = "bin/rails generate acemq:install --existing, then bin/rails db:migrate; or " \
+                "AceMQ::AMQP::Patterns::ActiveRecordOutboxStore.add_indexes(connection, concurrently: true)"
+
+        # Rows from which on a plan that reads the whole table is felt.
+        LONG = 1_000
+
+        # @param outbox [Outboxes::Named]
+        def initialize(outbox)
+          @outbox = outbox
+          @store = outbox.store
+        end
+
+        # @return [Finding, nil] why there is nothing to look at
+        def unreachable
+          @store.examine { nil }
+        rescue AMQP::ConfigurationError => e
+          problem, remedy = e.message.split(": ", 2)
+          Finding.error("outbox #{@outbox.name}", problem, remedy || INSTALL)
+        rescue ::ActiveRecord::ActiveRecordError => e
+          Finding.error("database", "does not answer: #{e.message.lines.first.strip}",
+                        "see whether it runs, and what config/database.yml says of host, port, user and password")
+        end
+
+        # @return [Array<Finding>]
+        def examine
+          @store.examine { |sql| [columns(sql), *capacities(sql), index(sql), purge_index(sql), plan(sql)].compact }
+        end
+
+        private
+
+        def subject
+          "outbox #{@outbox.name}"
+        end
+
+        def columns(sql)
+          Finding.ok(subject, "all columns are there, in the #{sql.db.product} database #{sql.db.database.inspect}")
+        end
+
+        def capacities(sql)
+          [precision(sql), body(sql), collation(sql)].compact
+        end
+
+        # Order within a second is then that of the ids, and leases end up to a second early.
+        def precision(sql)
+          return unless sql.db.product.match?(/MySQL|MariaDB/)
+
+          coarse = %w[created_at published_at locked_until].select { |name| sql.table[name].precision.to_i < 6 }
+          return if coarse.empty?
+
+          Finding.warning(subject, "#{coarse.join(", ")} have no microseconds: rows of the same second are told apart by id alone", UPDATE)
+        end
+
+        def body(sql)
+          limit = sql.table["body"].limit
+          wanted = @store.max_payload
+          return if limit.nil? || (wanted && limit >= wanted)
+
+          Finding.warning(subject, "the column body holds #{limit} bytes, and the store takes #{wanted || "any number of"} bytes", UPDATE)
+        end
+
+        def collation(sql)
+          loose = %w[id exchange_name routing_key].select { |name| sql.db.lookalikes?(sql.table[name], "a") }
+          return if loose.empty?
+
+          Finding.warning(subject, "#{loose.join(", ")} take texts that differ in case or accents for the same", UPDATE)
+        end
+
+        def index(sql)
+          found = sql.destination_index
+          return Finding.ok(subject, "claims walk along the index #{found.name}") if found
+
+          Finding.warning(subject, "there is no index that claims can walk along: they work, and get slower with the backlog", INDEX)
+        end
+
+        def purge_index(sql)
+          return if sql.table.indexes.any? { |index| Array(index.columns).first.to_s == "published_at" }
+
+          Finding.warning(subject, "there is no index by published_at: a purge reads the whole table", INDEX)
+        end
+
+        def plan(sql)
+          found = sql.destination_index or return
+          lines = sql.db.claim_plan(sql)
+          return Finding.ok("claim", "is planned along #{found.name}") if lines.any? { |line| line.include?(found.name) }
+
+          pending = sql.db.rows("SELECT COUNT(*) FROM #{sql.table.quoted} WHERE #{sql.live}", "AceMQ count").dig(0, 0).to_i
+          return Finding.ok("claim", "reads the whole table, which is right while it is so short") if pending < LONG
+
+          Finding.warning("claim", "is not planned along #{found.name}: #{lines.first(3).map(&:strip).join(" / ")}",
+                          "ANALYZE #{@store.table}")
+        end
+      end
+    end
+  end
+end

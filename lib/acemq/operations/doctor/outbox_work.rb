@@ -1,0 +1,72 @@
+# frozen_string_literal: true
+
+require_relative "finding"
+require_relative "../status"
+
+module AceMQ
+  module Operations
+    class Doctor
+      # What the rows say about the work: whether it goes on, what stands still, what has piled up.
+      class OutboxWork
+        # Seconds after which a row that waits is a sign.
+        OLD = 60
+        # Seconds after which published rows look forgotten.
+        FORGOTTEN = 30 * 86_400
+
+        # @param outbox [Outboxes::Named]
+        def initialize(outbox)
+          @outbox = outbox
+          @store = outbox.store
+        end
+
+        # @return [Array<Finding>]
+        def examine
+          status = Status.new(@outbox)
+          [backlog(status), *held(status), retired(status), kept].compact
+        end
+
+        private
+
+        def subject
+          "outbox #{@outbox.name}"
+        end
+
+        def backlog(status)
+          text = "#{status.pending} rows pending"
+          return Finding.ok(subject, text) if status.oldest.to_f < OLD
+          return nobody(status) if status.leases.empty? && status.rate.zero? && status.held.empty?
+
+          Finding.warning(subject, "#{text}, the oldest written #{status.oldest.round} s ago",
+                          "acemq status --watch: it shrinks, or one of the lines below says why not")
+        end
+
+        def nobody(status)
+          Finding.error(subject, "#{status.pending} rows pending, the oldest written #{status.oldest.round} s ago, and no relay is at work",
+                        "start one: acemq relay")
+        end
+
+        def held(status)
+          status.held.map do |(exchange, key), _|
+            reason = @store.destinations.find { |one| one.exchange == exchange && one.routing_key == key }&.error
+            Finding.error("destination #{exchange}/#{key}", "takes no messages: #{reason}",
+                          "bind a queue to it, or give the relay the permission, as the reason says; it goes on by itself then")
+          end
+        end
+
+        def retired(status)
+          return if status.retired.zero?
+
+          Finding.error(subject, "#{status.retired} rows are retired and will not be tried again",
+                        "mend what last_error says (acemq retry --all --dry-run lists them), then acemq retry --all")
+        end
+
+        def kept
+          old = @store.purgeable_count(FORGOTTEN)
+          return if old.zero?
+
+          Finding.warning(subject, "#{old} rows were published more than 30 days ago", "acemq purge --older-than 30d, daily")
+        end
+      end
+    end
+  end
+end
