@@ -4,6 +4,8 @@
 # separate require, "acemq/amqp/patterns".
 require_relative "amqp/replaced_gems"
 require_relative "amqp/errors"
+require_relative "amqp/notifications"
+require_relative "amqp/tracing"
 require_relative "native"
 require_relative "amqp/short_string"
 require_relative "amqp/headers"

@@ -17,7 +17,7 @@ module AceMQ
     # | `blocked.acemq` | `reason` |
     # | `reconnect.acemq` | |
     # | `handle.acemq` | `queue`, `id`, `type`, `attempt`, `outcome` |
-    # | `duplicate.acemq` | `key`, `queue` |
+    # | `duplicate.acemq` | `key` |
     module Notifications
       SUFFIX = ".acemq"
 

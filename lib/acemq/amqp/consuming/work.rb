@@ -4,6 +4,8 @@ require_relative "../codec"
 require_relative "../consume_context"
 require_relative "../envelope"
 require_relative "../message"
+require_relative "../notifications"
+require_relative "../tracing"
 
 module AceMQ
   module AMQP
@@ -48,6 +50,16 @@ module AceMQ
 
         # @return [Settlement]
         def settlement
+          Tracing.handling(delivery.headers, queue: @desk.queue, id: envelope.id) do
+            Notifications.around(:handle, queue: @desk.queue, id: envelope.id, type: envelope.type, attempt: envelope.attempt) do |told|
+              decision.tap { |settlement| told[:outcome] = settlement.outcome if told }
+            end
+          end
+        end
+
+        private
+
+        def decision
           payload = Codec.decode(@desk.codec, delivery.body, delivery.content_type)
         rescue DecodeError => e
           judged(context(nil), @desk.judge.undecodable(e), Ack.park(e), e)
@@ -58,8 +70,6 @@ module AceMQ
         else
           handled(payload)
         end
-
-        private
 
         def delivery
           @original.delivery

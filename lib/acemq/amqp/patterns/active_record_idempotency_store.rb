@@ -6,6 +6,7 @@ require_relative "execution_claims"
 require_relative "active_record/database"
 require_relative "active_record/idempotency_table"
 require_relative "active_record/idempotency_sql"
+require_relative "active_record/purging"
 require_relative "active_record/stored_key"
 
 module AceMQ
@@ -41,6 +42,17 @@ module AceMQ
           # @return [nil]
           def create_table(connection, table: IdempotencyTable::NAME)
             IdempotencyTable.create(connection, Table.name!(table))
+            nil
+          end
+
+          # Gives a table that came from elsewhere what {.create_table} makes today. Keys stay as they are. Outside of a
+          # transaction; see {ActiveRecordOutboxStore.update_table}.
+          #
+          # @param connection [ActiveRecord::ConnectionAdapters::AbstractAdapter]
+          # @param table [String]
+          # @return [nil]
+          def update_table(connection, table: IdempotencyTable::NAME)
+            IdempotencyTable.update(connection, Table.name!(table))
             nil
           end
         end
@@ -141,17 +153,22 @@ module AceMQ
         # Removes keys past their retention and claims past their lease, in statements of `batch` rows each.
         #
         # @param batch [Integer]
+        # @param pause [Numeric] seconds between two statements
+        # @yieldparam removed [Integer] rows removed so far, after each statement
         # @return [Integer] rows removed
-        def purge_expired(batch: 500)
-          raise ArgumentError, "batch: must be above 0, not #{batch.inspect}" unless batch.is_a?(Integer) && batch.positive?
-
-          removed = 0
-          loop do
-            found = on_database do |sql|
+        def purge_expired(batch: 500, pause: 0, &progress)
+          Purging.new(batch, pause).run(progress) do
+            on_database do |sql|
               sql.db.purge(sql.table, sql.db.long_past(sql.expires_at, 0), key: "message_id", order: "expires_at", batch: batch)
             end
-            removed += found
-            return removed if found < batch
+          end
+        end
+
+        # @return [Integer] rows that {#purge_expired} would remove
+        def expired_count
+          on_database do |sql|
+            sql.db.rows("SELECT COUNT(*) FROM #{sql.table.quoted} WHERE #{sql.db.long_past(sql.expires_at, 0)}", "AceMQ count")
+               .dig(0, 0).to_i
           end
         end
 

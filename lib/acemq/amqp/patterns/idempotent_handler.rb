@@ -1,5 +1,6 @@
 # frozen_string_literal: true
 
+require_relative "../notifications"
 require_relative "claim"
 require_relative "../log"
 
@@ -67,7 +68,9 @@ module AceMQ
         def refusal(key)
           case ask(key)
           when Claim::CLAIMED then nil
-          when Claim::DUPLICATE then Ack.accept
+          when Claim::DUPLICATE
+            Notifications.tell(:duplicate, key: key)
+            Ack.accept
           else @come_back
           end
         rescue StandardError => e

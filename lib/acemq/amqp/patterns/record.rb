@@ -2,6 +2,7 @@
 
 require_relative "../codec"
 require_relative "../composed"
+require_relative "../tracing"
 require_relative "outbox_record"
 
 module AceMQ
@@ -44,7 +45,7 @@ module AceMQ
           made = Composed.of(payload, to: to, exchange: exchange, codec: codec ? Codec.check!(codec) : connection.codec,
                                       origin: connection.origin, envelope: envelope, fields: fields)
           OutboxRecord.new(id: made.envelope.id, exchange: made.exchange, routing_key: made.routing_key,
-                           body: made.body, content_type: made.content_type, headers: made.headers,
+                           body: made.body, content_type: made.content_type, headers: Tracing.carried(made.headers),
                            created_at: RecordClock.tick)
         end
       end

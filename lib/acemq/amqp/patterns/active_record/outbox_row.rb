@@ -1,6 +1,7 @@
 # frozen_string_literal: true
 
 require "json"
+require_relative "../../tracing"
 require_relative "../outbox_record"
 require_relative "../record"
 require_relative "stored_body"
@@ -70,7 +71,7 @@ module AceMQ
         end
 
         def headers
-          headers = Headers.storable!(@record.headers)
+          headers = Headers.storable!(Tracing.carried(@record.headers))
           json = JSON.generate(headers)
           json = JSON.generate(headers, ascii_only: true) unless @table.writes?("headers", json)
           check_size!("headers", "headers are #{json.bytesize} bytes long as JSON", json)

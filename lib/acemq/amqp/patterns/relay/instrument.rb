@@ -1,6 +1,7 @@
 # frozen_string_literal: true
 
 require_relative "../../notifications"
+require_relative "../../tracing"
 require_relative "outcomes"
 
 module AceMQ
@@ -28,9 +29,9 @@ module AceMQ
             end
 
             # @param outcomes [Outcomes] told by the block
-            def publish(store, records, outcomes)
+            def publish(store, records, outcomes, &publishing)
               Notifications.around(:publish, records: records, outbox: name_of(store)) do |payload|
-                yield.tap { payload&.update(results(records, outcomes)) }
+                Tracing.publishing(records, &publishing).tap { payload&.update(results(records, outcomes)) }
               end
             end
 
