@@ -21,6 +21,9 @@ module AceMQ
     # Handlers run on `concurrency` threads of the transport. A message that waits for a later attempt occupies none of
     # them, but it stays unacknowledged and counts against the prefetch.
     class Consumer
+      # Seconds at most for the broker to say that it delivers no more.
+      STOP_TIMEOUT = 5.0
+
       # @return [String]
       attr_reader :queue
       # @return [RetryPolicy]
@@ -94,7 +97,7 @@ module AceMQ
       # @return [nil]
       def cancel(timeout: Connection::DRAIN_TIMEOUT)
         deadline = Deadline.in(timeout)
-        stop
+        stop(deadline.left)
         drain(deadline)
         release(deadline.left)
         nil
@@ -111,14 +114,15 @@ module AceMQ
         self
       end
 
-      # No handler is started from now on, and nothing waits any more. Returns at once.
+      # No handler is started from now on, and no message waits any more.
+      #
+      # @param timeout [Numeric] seconds for the broker to answer
       # @api private
-      def stop
+      def stop(timeout)
         return unless ours?
 
-        @subscription&.stop
-      ensure
         @settling.drain
+        AcceptedKeywords.call(@subscription, :stop, timeout: [timeout, STOP_TIMEOUT].min) if @subscription
       end
 
       # @param deadline [Deadline]

@@ -2,6 +2,7 @@
 
 require_relative "../accepted_keywords"
 require_relative "../headers"
+require_relative "error_text"
 
 module AceMQ
   module AMQP
@@ -16,6 +17,9 @@ module AceMQ
 
         # The broker drops a message, silently, that expires towards a queue which it says to have expired from before.
         DEATHS = "x-death"
+
+        # Of the error text, where headers leave no room for more.
+        SHORT_ERROR_BYTES = 200
 
         # @return [Original]
         attr_reader :original
@@ -48,11 +52,26 @@ module AceMQ
         def publish(transport)
           @tries += 1
           delivery = original.delivery
-          if transport.respond_to?(:publish_copy) && delivery.respond_to?(:source) && delivery.source
-            transport.publish_copy(delivery, routing_key: target, headers: @headers, mandatory: true)
+          if transport.respond_to?(:publish_copy) && delivery.source
+            # Who the message is goes along where the property is still free.
+            id = delivery.message_id ? nil : message_id(delivery)
+            transport.publish_copy(delivery, routing_key: target, headers: @headers, message_id: id, mandatory: true)
           else
             AcceptedKeywords.call(transport, :publish, **parts(delivery))
           end
+        end
+
+        # Leaves out what a message with headers as large as a frame has no room for.
+        #
+        # @return [Boolean] false when that has been done before
+        def trim
+          return false if @trimmed
+
+          @trimmed = true
+          @headers = @headers.slice(Headers::ATTEMPT, Headers::ERROR, *STALE, DEATHS)
+          error = @headers[Headers::ERROR]
+          @headers[Headers::ERROR] = ErrorText.cut(error, SHORT_ERROR_BYTES) if error
+          true
         end
 
         # @param target [String] a queue

@@ -27,7 +27,7 @@ module AceMQ
         # @return [Array<StandardError>]
         def stop(consumers)
           @consumers = consumers
-          each(&:stop)
+          each { |consumer| consumer.stop(deadline.left) }
         end
 
         # @return [Array<StandardError>]
@@ -50,13 +50,16 @@ module AceMQ
           @stranded[consumer.queue] = @stranded.fetch(consumer.queue, 0) + count if count.positive?
         end
 
+        # Side by side: each may wait for an answer of the broker, and there is one deadline.
         def each
-          @consumers.filter_map do |consumer|
-            yield consumer
-            nil
-          rescue StandardError => e
-            e
-          end
+          @consumers.map { |consumer| Thread.new { failure { yield consumer } } }.filter_map(&:value)
+        end
+
+        def failure
+          yield
+          nil
+        rescue StandardError => e
+          e
         end
       end
     end

@@ -32,10 +32,7 @@ module AceMQ
 
         # @return [Boolean] whether an answer would still reach the broker; once not, the broker hands it out again
         def alive?
-          return false if @settled
-
-          source = delivery.source if delivery.respond_to?(:source)
-          source.nil? || source.alive?
+          !@settled && delivery.alive?
         end
 
         def ack

@@ -140,9 +140,13 @@ module AceMQ
         def publish(copy)
           copy.publish(@connection.transport)
         rescue PublishError => e
-          raise unless e.unroutable? && restored?(copy.target)
+          raise unless mended?(copy, e)
 
           copy.publish(@connection.transport)
+        end
+
+        def mended?(copy, error)
+          error.unroutable? ? restored?(copy.target) : error.permanent? && copy.trim
         end
 
         def restored?(target)

@@ -6,8 +6,10 @@ module AceMQ
       # An observer that keeps the numbers in this process: for specs, and for a page that Prometheus reads.
       # Each process has its own.
       class Registry
-        # Upper bounds of the buckets of what is observed: seconds, and attempts.
+        # Upper bounds of the buckets of seconds.
         BUCKETS = [0.005, 0.01, 0.025, 0.05, 0.1, 0.25, 0.5, 1, 2.5, 5, 10, 30, 60].freeze
+        # Upper bounds of the buckets of attempts.
+        ATTEMPTS = [1, 2, 3, 5, 10, 20].freeze
 
         # What was observed.
         class Timing
@@ -15,13 +17,16 @@ module AceMQ
           attr_reader :count
           # @return [Numeric]
           attr_reader :sum, :max
-          # @return [Array<Integer>] observations up to each of {BUCKETS}
+          # @return [Array<Numeric>] upper bounds
+          attr_reader :bounds
+          # @return [Array<Integer>] observations up to each bound
           attr_reader :buckets
 
-          def initialize
+          def initialize(bounds)
             @count = 0
             @sum = @max = 0.0
-            @buckets = Array.new(BUCKETS.size, 0)
+            @bounds = bounds
+            @buckets = Array.new(bounds.size, 0)
           end
 
           # @return [Float] 0.0 without observations
@@ -34,7 +39,7 @@ module AceMQ
             @count += 1
             @sum += value
             @max = [max, value].max
-            BUCKETS.each_with_index { |bound, index| @buckets[index] += 1 if value <= bound }
+            bounds.each_with_index { |bound, index| @buckets[index] += 1 if value <= bound }
           end
 
           private
@@ -62,7 +67,8 @@ module AceMQ
         end
 
         def observe(metric, value, **labels)
-          @mutex.synchronize { (@timings[metric][labels] ||= Timing.new).add(value) }
+          bounds = metric == CONSUME_ATTEMPTS ? ATTEMPTS : BUCKETS
+          @mutex.synchronize { (@timings[metric][labels] ||= Timing.new(bounds)).add(value) }
           nil
         end
 
@@ -137,7 +143,7 @@ module AceMQ
             private
 
             def timing(name, labels, timing)
-              bounds = [*BUCKETS, "+Inf"].zip([*timing.buckets, timing.count])
+              bounds = [*timing.bounds, "+Inf"].zip([*timing.buckets, timing.count])
               [*bounds.map { |bound, count| sample("#{name}_bucket", labels.merge(le: bound), count) },
                sample("#{name}_sum", labels, timing.sum), sample("#{name}_count", labels, timing.count)]
             end

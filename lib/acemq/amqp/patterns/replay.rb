@@ -1,0 +1,196 @@
+# frozen_string_literal: true
+
+require_relative "../accepted_keywords"
+require_relative "../codec"
+require_relative "../deadline"
+require_relative "../envelope"
+require_relative "../errors"
+require_relative "../headers"
+require_relative "../message"
+require_relative "../naming"
+require_relative "../short_string"
+require_relative "replay_copy"
+require_relative "replay_result"
+
+module AceMQ
+  module AMQP
+    module Patterns
+      # Moves messages of one queue to where they are handled again, one at a time: each is acknowledged once the broker
+      # has its copy in a queue, and what is left behind goes back to its place.
+      #
+      # @api private
+      class Replay
+        # Those that a name without suffix can be made of.
+        SUFFIXES = [Naming::DEAD_LETTER_SUFFIX, Naming::PARKED_SUFFIX].freeze
+
+        def initialize(connection, from:, exchange:, routing_key:, limit:, deadline:, restart:, filter:, dry_run:, progress:)
+          @connection = connection
+          @from = named(from, "from:")
+          @exchange = ShortString.check!(exchange, "exchange")
+          @routing_key = destination(routing_key)
+          @limit = whole(limit)
+          @deadline = seconds(deadline)
+          @restart = restart ? true : false
+          @filter = callable(filter, "the filter (where:)")
+          @progress = callable(progress, "progress:")
+          @result = ReplayResult.new(from: @from, exchange: @exchange, routing_key: @routing_key, dry_run: dry_run)
+        end
+
+        # @return [ReplayResult]
+        # @raise [ReplayFailed]
+        def run
+          # What comes meanwhile, the same messages again perhaps, is for another time.
+          @result.total = @connection.message_count(@from)
+          @kept = []
+          end_by = @deadline && Deadline.in(@deadline)
+          @result.ended = passed(end_by)
+          @result.freeze
+        rescue TransportError => e
+          @result.ended = :failed
+          raise ReplayFailed.new(e, @result)
+        ensure
+          give_back
+        end
+
+        private
+
+        def passed(end_by)
+          @result.total.times do
+            return :limit if @limit&.<=(@result.replayed)
+            return :deadline if end_by&.passed?
+
+            delivery = @connection.pull(@from) or break
+            consider(delivery)
+            @progress&.call(@result)
+          end
+          :finished
+        end
+
+        def consider(delivery)
+          @kept << delivery
+          return @result.skip unless matching?(delivery)
+          return @result.replay if @result.dry_run?
+
+          move(delivery)
+        end
+
+        # A filter that raises leaves every message where it was.
+        def matching?(delivery)
+          @filter.nil? || (@filter.call(message(delivery)) ? true : false)
+        end
+
+        def move(delivery)
+          ReplayCopy.new(delivery, from: @from, restart: @restart)
+                    .publish(@connection.transport, exchange: @exchange, routing_key: @routing_key)
+          @kept.pop
+          @result.replay
+          delivery.ack
+        rescue PublishError => e
+          # One that cannot be carried must not keep the others.
+          raise unless e.scope == :record
+
+          @result.refuse(e)
+        end
+
+        # Not before the end: a message that is given back is the next to be pulled.
+        def give_back
+          @kept&.each do |delivery|
+            delivery.nack(requeue: true)
+          rescue TransportError
+            nil # its channel is gone, and it went back with it
+          end
+        end
+
+        def message(delivery)
+          envelope = Envelope.from_headers(delivery.headers, delivery.routing_key, message_id: delivery.message_id)
+          Message.new(payload: payload(delivery), envelope: envelope, routing_key: delivery.routing_key,
+                      content_type: delivery.content_type, redelivered: delivery.redelivered, body: delivery.body,
+                      reply_to: delivery.reply_to)
+        end
+
+        def payload(delivery)
+          Codec.decode(@connection.codec, delivery.body, delivery.content_type)
+        rescue StandardError
+          nil # parked because nobody could read it, perhaps
+        end
+
+        def destination(routing_key)
+          key = ShortString.check!(routing_key || source, "routing_key")
+          return key unless @exchange.empty? && key == @from
+
+          raise ArgumentError, "replaying #{@from} onto itself would go round in circles; give another routing_key:"
+        end
+
+        def source
+          suffix = SUFFIXES.find { |candidate| @from.end_with?(candidate) && @from.size > candidate.size }
+          return @from.delete_suffix(suffix) if suffix && @exchange.empty?
+
+          where = @exchange.empty? ? "#{@from} does not end in #{SUFFIXES.join(" or ")}" : "exchange #{@exchange} needs one"
+          raise ArgumentError, "give routing_key:, where the messages of #{@from} are to go (#{where})"
+        end
+
+        def named(queue, what)
+          name = ShortString.check!(queue, what)
+          name.empty? ? raise(ArgumentError, "#{what} the name of the queue is empty") : name
+        end
+
+        def whole(limit)
+          unless limit.is_a?(Integer) && !limit.negative?
+            raise ArgumentError, "limit: must be a number of messages, 0 for all, not #{limit.inspect}"
+          end
+
+          limit if limit.positive?
+        end
+
+        def seconds(deadline)
+          unless deadline.is_a?(Numeric) && deadline.real? && !deadline.negative?
+            raise ArgumentError, "deadline: must be seconds, 0 for no deadline, not #{deadline.inspect}"
+          end
+
+          deadline if deadline.positive?
+        end
+
+        def callable(object, what)
+          return object if object.nil? || object.respond_to?(:call)
+
+          raise ArgumentError, "#{what} must answer call, not be #{object.inspect}"
+        end
+      end
+
+      class << self
+        # Moves messages back to where they are handled, dead letters of a mended cause above all. Each is acknowledged
+        # once its copy is in a queue; one that cannot be placed stays where it was. Ends after as many messages as there
+        # were at the start.
+        #
+        # Copies carry `acemq-replayed-from` (the queue), `acemq-replayed-at` (milliseconds since 1970) and
+        # `acemq-replay-count`.
+        #
+        # @param connection [Connection]
+        # @param from [String] a queue
+        # @param exchange [String] `""` is the default exchange
+        # @param routing_key [String, nil] nil: the queue that a `.dlq` or `.parked` belongs to
+        # @param limit [Integer] messages to move at most, 0 for no limit
+        # @param deadline [Numeric] seconds after which no other message is begun, 0 for no deadline
+        # @param restart [Boolean] whether they begin again at attempt 1 and without their error. Without it, a message
+        #   that had used up its attempts has one more failure until it is back
+        # @param where [#call, nil] which of them: takes the {Message} (its payload is nil where it cannot be decoded).
+        #   All others are held until the end, and then given back to their places
+        # @param dry_run [Boolean] whether to count what would be moved, and move nothing
+        # @param progress [#call, nil] takes the {ReplayResult} so far, after every message
+        # @yieldparam message [Message] instead of `where`
+        # @return [ReplayResult]
+        # @raise [ArgumentError] also for a queue that would be moved onto itself
+        # @raise [ReplayFailed] when the broker is lost or takes no copy; with what was done until then
+        # @example those that failed for one reason
+        #   Patterns.replay(connection, from: "orders.dlq") { |m| m.envelope.error.include?("Net::OpenTimeout") }
+        def replay(connection, from:, exchange: "", routing_key: nil, limit: 0, deadline: 0, restart: true, where: nil,
+                   dry_run: false, progress: nil, &filter)
+          raise ArgumentError, "give either where: or a block" if where && filter
+
+          Replay.new(connection, from: from, exchange: exchange, routing_key: routing_key, limit: limit, deadline: deadline,
+                                 restart: restart, filter: where || filter, dry_run: dry_run, progress: progress).run
+        end
+      end
+    end
+  end
+end
