@@ -14,5 +14,6 @@ module AceMQ
     autoload :RelayProcess, File.expand_path("operations/relay_process", __dir__)
     autoload :ServiceManager, File.expand_path("operations/service_manager", __dir__)
     autoload :Status, File.expand_path("operations/status", __dir__)
+    autoload :Turn, File.expand_path("operations/turn", __dir__)
   end
 end
