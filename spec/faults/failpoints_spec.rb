@@ -108,6 +108,17 @@ RSpec.describe AceMQ::AMQP::Patterns::Failpoint do
       end
     end
 
+    context "mid_claim" do
+      let(:place) { "mid_claim" }
+
+      it "everything is leased, and nothing sent" do
+        stopped_relay
+        expect(leased.size).to eq 6
+        expect(amqp.message_count(queue)).to eq 0
+        finish
+      end
+    end
+
     context "after_claim" do
       let(:place) { "after_claim" }
 

@@ -11,6 +11,7 @@ module AceMQ
       # | place         | when it is reached |
       # |---|---|
       # | before_claim  | nothing is claimed yet |
+      # | mid_claim     | rows are leased and not read yet, on databases where that takes two statements |
       # | after_claim   | rows are leased, nothing is sent |
       # | after_publish | everything that may be out at once is written, no confirm is awaited yet |
       # | after_confirm | something is confirmed, nothing is marked |
@@ -22,7 +23,7 @@ module AceMQ
       #
       # @api private
       module Failpoint
-        NAMES = %i[before_claim after_claim after_publish after_confirm mid_mark].freeze
+        NAMES = %i[before_claim mid_claim after_claim after_publish after_confirm mid_mark].freeze
         VARIABLE = "ACEMQ_FAILPOINTS"
 
         # @param name [Symbol]

@@ -15,6 +15,11 @@ module AceMQ
         BODY = 3
         BODY_BYTES = 4
 
+        # @return [String]
+        attr_reader :token
+        # @return [Array<String>] ids that were to be leased, whether or not the database said so
+        attr_reader :asked
+
         # @param sql [OutboxSQL]
         # @param token [String]
         # @param seconds [Numeric]
@@ -23,6 +28,7 @@ module AceMQ
           @token = token
           @seconds = seconds
           @cut = false
+          @asked = []
         end
 
         # @param lists [Array<Array<String>>] see {Candidates}
@@ -62,6 +68,7 @@ module AceMQ
 
         def lease(ids)
           rows = ids.sort.each_slice(Dialects::Base::SLICE).flat_map do |slice|
+            @asked.concat(slice)
             db.lease(@sql, slice, @token, @seconds)
           end
           ids.size > Dialects::Base::SLICE ? oldest_first(rows) : rows

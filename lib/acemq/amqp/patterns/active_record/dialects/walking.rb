@@ -1,5 +1,6 @@
 # frozen_string_literal: true
 
+require_relative "../../failpoint"
 require_relative "base"
 
 module AceMQ
@@ -31,6 +32,7 @@ module AceMQ
                             "AceMQ lease")
             return [] if leased.zero?
 
+            Failpoint.reach(:mid_claim)
             rows("SELECT #{sql.columns(sql.short_body)} FROM #{table} WHERE id IN (#{list(ids)}) AND #{sql.owned_by(token)} " \
                  "ORDER BY created_at, id", "AceMQ read")
           end
