@@ -5,7 +5,8 @@ require_relative "chaos/waiting"
 
 RSpec.describe AceMQ::Chaos::Ledger do
   let(:lanes) { { %w[e good] => :good, %w[e late] => :late, %w[e full] => :full } }
-  let(:ledger) { described_class.new(lanes: lanes, max_attempts: 10) }
+  let(:ordering) { :destination }
+  let(:ledger) { described_class.new(lanes: lanes, max_attempts: 10, ordering: ordering) }
   let(:work) { {} }
   let(:rows) { {} }
 
@@ -151,6 +152,26 @@ RSpec.describe AceMQ::Chaos::Ledger do
     end
   end
 
+  describe "of relays without an order" do
+    let(:ordering) { :none }
+
+    it "lets each row of a lane that cannot be delivered be charged, and each come at any time" do
+      delivered("a", "late", attempts: 3)
+      delivered("b", "late", attempts: 1)
+      %w[d c].each { |id| committed(id, published: true) }
+      ledger.take(%w[c d])
+
+      expect(judgement).to be_ok
+    end
+
+    it "lets nobody else be" do
+      delivered("a", attempts: 1)
+      committed("b", "late", attempts: 10)
+
+      expect(judgement.charged).to eq %w[a b]
+    end
+  end
+
   it "passes on what else was seen" do
     judgement.misdeeds = ["the thread was dead"]
     judgement.stuck = %w[a]
@@ -174,6 +195,17 @@ RSpec.describe AceMQ::Chaos::Waiting do
     waiting.look([["b", "lane", false]], 16)
 
     expect(waiting.stuck).to be_empty
+  end
+
+  it "knows what else a row waits for" do
+    rows = [["a", "lane", true], ["b", "lane", false], ["c", "other", false]]
+    stuck = %i[destination strict none].to_h do |ordering|
+      waiting = described_class.new(5, ordering: ordering)
+      [0, 6].each { |now| waiting.look(rows, now) }
+      [ordering, waiting.stuck]
+    end
+
+    expect(stuck).to eq(destination: %w[c], strict: [], none: %w[b c])
   end
 
   it "begins anew after an excuse" do

@@ -24,6 +24,21 @@ RSpec.describe AceMQ::Chaos::Plan do
   it "raises only where there is a place for it" do
     raising = cells.select { |cell| cell.fault == "relay.raise" }
 
-    expect(raising.map(&:failpoint)).to eq described_class::FAILPOINTS - ["any"]
+    expect(raising.map(&:failpoint)).to eq described_class::FAILPOINTS - %w[any mid_claim]
+  end
+
+  it "stops in the middle of a claim only where a claim has one" do
+    possible = %w[postgres mariadb sqlite].to_h { |name| [name, %w[relay.kill relay.raise]] }
+    halved = described_class.cells(possible, %w[mid_claim])
+
+    expect(halved.map(&:database).tally).to eq("mariadb" => 2, "sqlite" => 2)
+  end
+
+  it "has relays of every ordering, and does not keep strict ones waiting" do
+    plans = described_class.sequence(7, cells).first(40).group_by(&:ordering)
+
+    expect(plans.keys).to match_array(%i[destination none strict])
+    expect(plans[:strict].map(&:in_flight)).to all(eq(1))
+    expect(plans[:strict]).to all(be_late_first)
   end
 end

@@ -14,6 +14,7 @@ module AceMQ
     class Broker
       # A queue that takes no more than this many nacks the rest.
       FULL = 40
+      NACKING = { "x-max-length" => FULL, "x-overflow" => "reject-publish" }.freeze
       LANES_OF_A_QUEUE = 3
 
       # @return [SpecSupport::Proxy] what relays connect through
@@ -40,17 +41,17 @@ module AceMQ
       #
       # @param quorum [Boolean] quorum queues
       # @param missing [Boolean] whether the late lane lacks its exchange, and not only its binding
+      # @param nacking [Boolean] whether the full lane's queue can be full
       # @return [Hash{Array(String, String) => Symbol}] kinds of lanes, see {Ledger}
-      def prepare(quorum:, missing:)
+      def prepare(quorum:, missing:, nacking: true)
         clear
         @episode += 1
         @missing = missing
         @bindings = []
-        @queues = [declare("full", false, "x-max-length" => FULL, "x-overflow" => "reject-publish"),
-                   declare("a", quorum), declare("b", quorum)]
+        @queues = [declare("full", false, nacking ? NACKING : {}), declare("a", quorum), declare("b", quorum)]
         bind(@queues.first, exchange, "full")
         lanes = @queues.drop(1).flat_map { |queue| bind_lanes(queue) }.to_h { |lane| [lane, :good] }
-        lanes.merge([late_exchange, "late"] => :late, [exchange, "full"] => :full)
+        lanes.merge([late_exchange, "late"] => :late, [exchange, "full"] => nacking ? :full : :good)
       end
 
       # The late lane's queue is bound at last.

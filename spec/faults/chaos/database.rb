@@ -71,10 +71,10 @@ module AceMQ
       end
 
       # @return [Array<Array(String, Array, Boolean)>] id, lane, and whether it is held: what is not published and
-      #   not retired, in the order of its lane
+      #   not retired, in order
       def waiting(max_attempts)
         sql = "SELECT id, exchange_name, routing_key, CASE WHEN locked_until >= #{now} THEN 1 ELSE 0 END FROM acemq_outbox " \
-              "WHERE published_at IS NULL AND attempts < #{max_attempts} ORDER BY exchange_name, routing_key, created_at, id"
+              "WHERE published_at IS NULL AND attempts < #{max_attempts} ORDER BY created_at, id"
         db.select_rows(sql).map { |id, exchange, routing_key, held| [id, [exchange, routing_key], held.to_i == 1] }
       end
 

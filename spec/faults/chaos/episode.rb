@@ -45,7 +45,7 @@ module AceMQ
         @broker = broker
         @folder = folder
         @counts = { deaths: 0, overruns: 0, ends: 0 }
-        @waiting = Waiting.new(LEASE + INTERVAL + TOLERANCE)
+        @waiting = Waiting.new(LEASE + INTERVAL + TOLERANCE, ordering: plan.ordering)
         @misdeeds = []
         @relays = []
       end
@@ -128,8 +128,8 @@ module AceMQ
       def prepare_places
         database.connect
         database.prepare(variant: plan.variant?)
-        @lanes = broker.prepare(quorum: plan.quorum?, missing: plan.missing?)
-        @ledger = Ledger.new(lanes: @lanes, max_attempts: MAX_ATTEMPTS)
+        @lanes = broker.prepare(quorum: plan.quorum?, missing: plan.missing?, nacking: plan.ordering != :strict)
+        @ledger = Ledger.new(lanes: @lanes, max_attempts: MAX_ATTEMPTS, ordering: plan.ordering)
         @ended_before = broker.proxy.ended
         @poison = plan.poison? ? add_poison : []
       end
@@ -145,7 +145,7 @@ module AceMQ
           database: database.config, url: broker.url, close_within: CLOSE_WITHIN,
           store: { lease: LEASE, max_attempts: MAX_ATTEMPTS },
           relay: { interval: INTERVAL, batch: plan.batch, in_flight: plan.in_flight, confirm_timeout: CONFIRM_TIMEOUT,
-                   **@relay_options }
+                   ordering: plan.ordering, **@relay_options }
         }
         RelayProcess.new(name, settings, folder: @folder, failpoints: failpoints).tap { |relay| @relays << relay }
       end

@@ -21,9 +21,12 @@ module AceMQ
       # @param lanes [Hash{Array(String, String) => Symbol}] what is to be expected of a lane: `:good` delivers always,
       #   `:late` cannot be delivered at first, so its head is charged, `:full` nacks now and then
       # @param max_attempts [Integer]
-      def initialize(lanes:, max_attempts:)
+      # @param ordering [Symbol] of the relays; with `:none` nothing waits behind a row that cannot be delivered, so
+      #   each of its lane is charged, and none has a place to keep
+      def initialize(lanes:, max_attempts:, ordering: :destination)
         @lanes = lanes
         @max_attempts = max_attempts
+        @ordering = ordering
         @arrived = []
         @absent = []
       end
@@ -86,7 +89,7 @@ module AceMQ
 
         case @lanes[row.lane]
         when :full then true
-        when :late then heads[row.lane] == row.id
+        when :late then @ordering == :none || heads[row.lane] == row.id
         else false
         end
       end
@@ -102,6 +105,8 @@ module AceMQ
 
       # The first time that each message of a lane came, the lane's numbers must rise. A nack may let others pass.
       def disordered(work)
+        return [] if @ordering == :none
+
         last = Hash.new(0)
         @arrived.uniq.reject do |id|
           written = work[id]

@@ -6,7 +6,7 @@ module AceMQ
     class Plan
       # No failpoint: the fault comes at a moment that the clock chooses.
       ANY_MOMENT = "any"
-      FAILPOINTS = [ANY_MOMENT, "before_claim", "after_claim", "after_publish", "after_confirm", "mid_mark"].freeze
+      FAILPOINTS = [ANY_MOMENT, "before_claim", "mid_claim", "after_claim", "after_publish", "after_confirm", "mid_mark"].freeze
 
       RELAY = %w[relay.kill relay.pause relay.nap relay.term relay.raise].freeze
       LINK = %w[link.cut link.reset link.stall link.half_close link.delay link.refuse].freeze
@@ -17,16 +17,24 @@ module AceMQ
       # What takes no server away that others may be using.
       GENTLE = (RELAY + LINK + %w[database.sessions database.lock]).freeze
 
+      # Most relays run with the first one.
+      ORDERINGS = %i[destination destination none strict].freeze
+
       # One field of the matrix.
-      Cell = Struct.new(:failpoint, :database, :fault)
+      Cell = Struct.new(:failpoint, :database, :fault) do
+        # Nothing raises at any moment, and PostgreSQL claims in one statement.
+        def possible?
+          !(fault == "relay.raise" && failpoint == ANY_MOMENT) && !(failpoint == "mid_claim" && database == "postgres")
+        end
+      end
 
       class << self
-        # @return [Array<Cell>] that can be tried: not every database can be stopped, and nothing raises at any moment
+        # @return [Array<Cell>] that can be tried
         # @param possible [Hash{String => Array<String>}] faults by database
         def cells(possible, failpoints)
           possible.flat_map do |database, faults|
-            failpoints.product(faults).map { |failpoint, fault| Cell.new(failpoint, database, fault) }
-          end.reject { |cell| cell.fault == "relay.raise" && cell.failpoint == ANY_MOMENT } # rubocop:disable Style/MultilineBlockChain
+            failpoints.product(faults).map { |failpoint, fault| Cell.new(failpoint, database, fault) }.select(&:possible?)
+          end
         end
 
         # @param cells [Array<Cell>]
@@ -40,7 +48,7 @@ module AceMQ
         end
       end
 
-      attr_reader :number, :cell, :random, :relays, :batch, :in_flight, :passage, :pace
+      attr_reader :number, :cell, :random, :relays, :batch, :in_flight, :passage, :pace, :ordering
 
       # @param number [Integer] of the episode, from 1
       def initialize(number, cell, seed)
@@ -53,6 +61,8 @@ module AceMQ
         @passage = @random.rand(2..5)
         @pace = @random.rand(0.02..0.06)
         @switches = %i[quorum variant missing poison late_first].to_h { |name| [name, @random.rand < 0.5] }
+        @ordering = ORDERINGS.sample(random: @random)
+        be_strict if ordering == :strict
       end
 
       def failpoint
@@ -82,9 +92,17 @@ module AceMQ
 
       # @return [String]
       def to_s
-        with = ["#{relays} relay#{"s" if relays > 1}", "batch #{batch}", "in flight #{in_flight}",
+        with = ["#{relays} relay#{"s" if relays > 1}", "batch #{batch}", "in flight #{in_flight}", ordering,
                 *@switches.select { |_, on| on }.keys]
         "##{number} #{database}, #{failpoint}, #{fault} (#{with.join(", ")})"
+      end
+
+      private
+
+      # One message that cannot be delivered stops everything, so that must not take long.
+      def be_strict
+        @in_flight = 1
+        @switches[:late_first] = true
       end
     end
   end

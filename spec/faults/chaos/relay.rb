@@ -22,7 +22,8 @@ connection = AceMQ::AMQP::Connection.lazy(settings[:url], connection_timeout: 3,
 on_error = lambda do |error, exchange:, routing_key:|
   say.call("error", error: error.class.name, message: error.message, exchange: exchange, routing_key: routing_key)
 end
-relay = AceMQ::AMQP::Patterns::OutboxRelay.new(connection, store, **settings[:relay], on_error: on_error)
+keywords = settings[:relay].merge(ordering: settings.dig(:relay, :ordering)&.to_sym)
+relay = AceMQ::AMQP::Patterns::OutboxRelay.new(connection, store, **keywords, on_error: on_error)
 $stdin.gets or exit
 relay.start
 say.call("started", pid: Process.pid)
