@@ -92,6 +92,20 @@ RSpec.describe AceMQ::AMQP::Patterns::ActiveRecordOutboxStore, "use of indexes" 
     end
   end
 
+  on_each_database(:sqlite) do
+    # As most files of SQLite are. The planner takes any condition of equality for better than a list of ids.
+    it "leases, settles and reads by the ids alone in a table that has never been analyzed" do
+      make_outbox
+      add(*Array.new(50) { |n| "u-#{n}" })
+      by_id = statements("AceMQ lease") { @claim = store.claim(50) }
+      by_id += statements("AceMQ settle") { @claim.settle(confirmed: @claim.records.map(&:id)) }
+      by_id += statements("AceMQ mark") { store.mark_published(@claim.records.map(&:id)) }
+
+      expect(by_id.size).to eq 3
+      expect(by_id.map { |sql| plan(sql) }).to all(match(/SEARCH acemq_outbox USING INDEX sqlite_autoindex_acemq_outbox_1/))
+    end
+  end
+
   on_each_database(:postgres) do
     # Enough rows for the planner to see three of them where it knows nothing of a table.
     it "is not given up for a table that has never been looked at by anybody" do
