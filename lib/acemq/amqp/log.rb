@@ -7,23 +7,26 @@ module AceMQ
     #
     # @api private
     module Log
+      # Among the lines of an application, ours are found by it.
+      PREFIX = "acemq: "
+
       class << self
         def error(text)
-          logger ? logger.error(text) : say(text)
+          logger ? logger.error(PREFIX + text) : say(text)
         end
 
         def warn(text)
-          logger ? logger.warn(text) : say(text)
+          logger ? logger.warn(PREFIX + text) : say(text)
         end
 
         def info(text)
-          logger ? logger.info(text) : say(text)
+          logger ? logger.info(PREFIX + text) : say(text)
         end
 
         private
 
         def say(text)
-          $stderr.puts(text) # rubocop:disable Style/StderrPuts -- see above
+          $stderr.puts(PREFIX + text) # rubocop:disable Style/StderrPuts -- see above
         end
 
         def logger
