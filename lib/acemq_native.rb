@@ -5,4 +5,8 @@
 require_relative "acemq_native/version"
 require_relative "acemq/amqp"
 require_relative "acemq/amqp/patterns"
-require_relative "acemq/rails" if defined?(Rails::Railtie)
+if defined?(Rails::Railtie)
+  require_relative "acemq/rails"
+  # By itself, because "acemq/rails" may have been loaded before Rails was.
+  require_relative "acemq/rails/railtie"
+end

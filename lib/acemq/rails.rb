@@ -3,6 +3,10 @@
 require_relative "amqp"
 require_relative "rails/configuration"
 require_relative "rails/consumer"
+require_relative "rails/health"
+require_relative "rails/registry"
+require_relative "rails/relays"
+require_relative "rails/runner"
 
 module AceMQ
   # One connection for the process, configured as a Rails application is, and the
@@ -21,6 +25,14 @@ module AceMQ
 
       # @return [Configuration]
       attr_writer :config
+
+      # @return [Logger] Rails' own where there is one, else one to standard output
+      def logger
+        @logger || (::Rails.logger if defined?(::Rails) && ::Rails.respond_to?(:logger)) || @mutex.synchronize { own_logger }
+      end
+
+      # @return [Logger]
+      attr_writer :logger
 
       # The connection of the process, made on first use. It dials when it is first
       # used for the wire, so a message can be recorded while no broker is up, and
@@ -56,6 +68,40 @@ module AceMQ
         connection.publish_all(payloads, **options)
       end
 
+      # @return [AceMQ::AMQP::Health::Report] asks the broker
+      def health
+        Health.of(connection)
+      end
+
+      # What `config.acemq.topology` says, without a broker.
+      #
+      # @return [AceMQ::AMQP::Topology]
+      # @raise [AceMQ::AMQP::ConfigurationError] for what it does not know
+      def topology
+        config.build_topology
+      end
+
+      # Declares {.topology} on the broker.
+      #
+      # @return [AceMQ::AMQP::Topology]
+      # @raise [AceMQ::AMQP::TopologyError, AceMQ::AMQP::TransportError]
+      def apply_topology
+        topology.tap { |topology| connection.apply(topology) }
+      end
+
+      # @return [Array<Class>] the consumer classes that are loaded and have a queue
+      def consumers
+        Registry.consumers
+      end
+
+      # Starts the relays whose `start` was called while the application was initialised. Puma, `acemq-consumer` and
+      # `acemq relay` do it by themselves.
+      #
+      # @return [Array<AceMQ::AMQP::Patterns::OutboxRelay>]
+      def start_relays
+        Relays.start
+      end
+
       # Closes the connection, the relays on it first. The next use makes a new one;
       # does nothing when there is none.
       #
@@ -67,7 +113,20 @@ module AceMQ
         nil
       end
 
+      # @return [Boolean] whether it is the one of the process
+      # @api private
+      def connection?(connection)
+        !connection.nil? && @connection.equal?(connection)
+      end
+
       private
+
+      def own_logger
+        @own_logger ||= begin
+          require "logger"
+          Logger.new($stdout)
+        end
+      end
 
       def made_once
         settings = config

@@ -2,11 +2,15 @@
 
 require_relative "../amqp"
 require_relative "broker_url"
+require_relative "consumer_settings"
+require_relative "topology_builder"
 
 module AceMQ
   module Rails
     # What `config.acemq` and `config/acemq.yml` may say. A setting that is nil has its default.
-    class Configuration
+    class Configuration < Settings
+      PATH = "config.acemq"
+
       DEFAULTS = {
         # The broker, "amqps://..." for TLS; several hosts with commas.
         url: "amqp://guest:guest@localhost:5672",
@@ -31,6 +35,18 @@ module AceMQ
         codec: nil,
         # An AceMQ::AMQP::Security.
         tls: nil,
+        # What counts and measures: answers count, observe and gauge.
+        telemetry: nil,
+        # What sees every message that is published or handled; one or several.
+        interceptors: [].freeze,
+        # Exchanges, queues and bindings, see TopologyBuilder.
+        topology: {}.freeze,
+        # Whether a consumer process declares them before it consumes.
+        declare_topology_on_boot: true,
+        # Folders of consumer classes beside those that Rails loads from anyway, below the application's root.
+        consumer_paths: [].freeze,
+        # What consumer classes have that do not say otherwise, see ConsumerSettings.
+        consumer: {}.freeze,
         # Whether booting dials, and fails without a broker.
         connect_on_boot: false,
         # Seconds that disconnect! waits.
@@ -40,17 +56,27 @@ module AceMQ
       }.freeze
 
       SECRETS = %i[password token].freeze
+      # Objects of the application's, which may show anything.
+      FOREIGN = %i[codec telemetry interceptors].freeze
 
-      DEFAULTS.each_key do |name|
-        define_method(name) { @settings.fetch(name, DEFAULTS[name]) }
-        define_method(:"#{name}=") { |value| set(name, value) }
-      end
+      define_settings except: :consumer
 
       # @param settings [Hash] names as Symbols or Strings, with underscores or dashes
       # @raise [AceMQ::AMQP::ConfigurationError] naming what it does not know, and what it does
       def initialize(settings = {})
-        @settings = {}
-        add(settings)
+        @consumer = ConsumerSettings.new
+        super
+      end
+
+      # What consumer classes have that do not say otherwise.
+      #
+      # @return [ConsumerSettings]
+      attr_reader :consumer
+
+      # @param settings [Hash] of {ConsumerSettings}; those that it does not name stay as they are
+      # @raise [AceMQ::AMQP::ConfigurationError]
+      def consumer=(settings)
+        settings.to_h.each { |name, value| @consumer[name] = value }
       end
 
       # Adds the settings that have not been made yet: a file's, beside those of Ruby.
@@ -59,81 +85,43 @@ module AceMQ
       # @return [self]
       # @raise [AceMQ::AMQP::ConfigurationError]
       def add(settings)
-        named = settings.to_h.transform_keys { |name| symbol(name) }
-        refuse_unknown(named.keys - DEFAULTS.keys)
-        named.each { |name, value| set(name, value) unless @settings.key?(name) }
-        self
-      end
-
-      # @param name [Symbol, String]
-      # @return [Object]
-      # @raise [AceMQ::AMQP::ConfigurationError]
-      def [](name)
-        refuse_unknown([symbol(name)] - DEFAULTS.keys)
-        public_send(symbol(name))
-      end
-
-      # @param name [Symbol, String]
-      # @raise [AceMQ::AMQP::ConfigurationError]
-      def []=(name, value)
-        refuse_unknown([symbol(name)] - DEFAULTS.keys)
-        set(symbol(name), value)
+        settings = named(settings)
+        consumer.add(settings.delete(:consumer))
+        super
       end
 
       # @return [Hash{Symbol => Object}] what has been set, secrets included
       def to_h
-        @settings.dup
+        consumer.to_h.empty? ? super : super.merge(consumer: consumer.to_h)
       end
 
       # @return [AceMQ::AMQP::Connection] not dialled yet
       # @raise [AceMQ::AMQP::ConfigurationError] for settings that cannot be right
       def build_connection
-        AMQP::Connection.lazy(broker_url, **connection_options)
+        AMQP::Connection.lazy(broker_url, **connection_options).tap { |connection| intercept(connection) }
       rescue ArgumentError, AMQP::ConfigurationError => e
         raise AMQP::ConfigurationError, e.message.start_with?("config.acemq") ? e.message : "config.acemq: #{e.message}"
+      end
+
+      # @return [AceMQ::AMQP::Topology]
+      # @raise [AceMQ::AMQP::ConfigurationError]
+      def build_topology
+        TopologyBuilder.new(topology, defaults: consumer).build
       end
 
       # @return [self]
       # @raise [AceMQ::AMQP::ConfigurationError] for what can be known to be wrong without a broker
       def validate!
         build_connection
+        consumer.validate!
+        seconds!(:shutdown_timeout)
+        build_topology.validate! unless topology.empty?
         self
-      end
-
-      # @return [String] without secrets
-      def inspect
-        shown = @settings.map { |name, value| "#{name}=#{shown(name, value)}" }
-        "#<#{[self.class, *shown].join(" ")}>"
-      end
-      alias to_s inspect
-
-      # A setting that does not exist, by `config.acemq.ulr = ...`.
-      def method_missing(name, *arguments)
-        return super unless name.end_with?("=") && arguments.one?
-
-        refuse_unknown([name.name.delete_suffix("=").to_sym])
-      end
-
-      def respond_to_missing?(_name, _include_private = false)
-        false
+      rescue AMQP::TopologyError => e
+        raise AMQP::ConfigurationError, "config.acemq.topology: #{e.message}"
       end
 
       private
-
-      def symbol(name)
-        name.to_s.tr("-", "_").to_sym
-      end
-
-      def set(name, value)
-        value.nil? ? @settings.delete(name) : @settings[name] = value
-      end
-
-      def refuse_unknown(names)
-        return if names.empty?
-
-        raise AMQP::ConfigurationError, "config.acemq has no #{names.sort.join(", ")}; " \
-                                        "its settings are #{DEFAULTS.keys.join(", ")}"
-      end
 
       def broker_url
         raise AMQP::ConfigurationError, "config.acemq.url must be a String, not #{url.class}" unless url.is_a?(String)
@@ -145,8 +133,22 @@ module AceMQ
         refuse_without_confirms
         { codec: chosen_codec, origin: client_name, client_name: client_name, credentials: credentials, security: tls,
           connection_timeout: connect_timeout, heartbeat: chosen_heartbeat,
-          max_outstanding_publishes: max_outstanding_publishes }
+          max_outstanding_publishes: max_outstanding_publishes, telemetry: telemetry }
+          .merge(consuming_options)
           .compact.merge(transport_options.to_h.transform_keys(&:to_sym))
+      end
+
+      def consuming_options
+        made = consumer.to_h
+        { prefetch: made[:prefetch], retry_threshold: made[:broker_wait_threshold],
+          retry_policy: (consumer.retry_policy if made.key?(:max_attempts)) }
+      end
+
+      def intercept(connection)
+        [interceptors].flatten(1).each do |interceptor|
+          connection.intercept_publish(interceptor)
+          connection.intercept_consume(interceptor)
+        end
       end
 
       def refuse_without_confirms
@@ -182,8 +184,16 @@ module AceMQ
         raise AMQP::ConfigurationError, "config.acemq needs username and password together"
       end
 
+      def seconds!(name)
+        value = public_send(name)
+        return if value.is_a?(Numeric) && value.real? && !value.negative?
+
+        raise AMQP::ConfigurationError, "#{PATH}.#{name} must be seconds, 0 or more, not #{value.inspect}"
+      end
+
       def shown(name, value)
         return "***" if SECRETS.include?(name)
+        return [value].flatten(1).map(&:class).join(",") if FOREIGN.include?(name)
 
         name == :url ? BrokerURL.redact(value).inspect : value.inspect
       end

@@ -1,6 +1,7 @@
 # frozen_string_literal: true
 
 require_relative "../amqp"
+require_relative "registry"
 
 module AceMQ
   module Rails
@@ -68,7 +69,8 @@ module AceMQ
           setting(:arguments, arguments) { |value| AMQP::Headers.render(value).freeze }
         end
 
-        # How often and how far apart a message is tried.
+        # How often and how far apart a message is tried. What the keywords leave open is as `config.acemq.consumer`
+        # says.
         #
         # @param policy [AceMQ::AMQP::RetryPolicy, nil]
         # @param options [Hash] instead of a policy: `max_attempts:` (in all), `initial_delay:`, `max_delay:`,
@@ -80,7 +82,7 @@ module AceMQ
 
           refuse_unknown(options.keys - RETRY_KEYWORDS)
           broker_wait_threshold(options[:broker_wait_threshold])
-          setting(:retries, policy || policy_of(options)) { |value| retry_policy(value) }
+          policy_of(setting(:retries, policy || (options if options.any?)) { |value| retries!(value) })
         end
 
         # @param value [String, nil]
@@ -94,6 +96,12 @@ module AceMQ
         # @return [Boolean] whether it has a queue to handle
         def runnable?
           !queue.nil?
+        end
+
+        # @api private
+        def inherited(subclass)
+          super
+          Registry.register(subclass)
         end
 
         protected
@@ -113,18 +121,20 @@ module AceMQ
           (@settings ||= {})[name] = yield(value)
         end
 
-        def policy_of(options)
-          named = options.except(:broker_wait_threshold, :jitter, :give_up_after)
-          return if options.empty?
-
-          AMQP::RetryPolicy.new(**named, jitter_factor: options.fetch(:jitter, nil) || 0.0,
-                                         max_message_age: options.fetch(:give_up_after, nil) || 0.0)
+        def retries!(value)
+          policy_of(value)
+          value
         end
 
-        def retry_policy(value)
-          return value if value.is_a?(AMQP::RetryPolicy)
+        # Asked for anew each time: the settings may be made after the class was loaded.
+        def policy_of(value)
+          return value if value.nil? || value.is_a?(AMQP::RetryPolicy)
+          raise ArgumentError, "retries of #{self} must be a RetryPolicy, not #{value.inspect}" unless value.is_a?(Hash)
 
-          raise ArgumentError, "retries of #{self} must be a RetryPolicy, not #{value.inspect}"
+          settings = AceMQ::Rails.config.consumer
+          given = { jitter_factor: value[:jitter], max_message_age: value[:give_up_after],
+                    **value.except(:broker_wait_threshold, :jitter, :give_up_after) }.compact
+          AMQP::RetryPolicy.new(max_attempts: settings.max_attempts, **settings.delays, **given)
         end
 
         def refuse_unknown(keywords)

@@ -1,24 +1,41 @@
 # frozen_string_literal: true
 
 require "rails/railtie"
+require_relative "../amqp/patterns"
+require_relative "process_kind"
+require_relative "puma_serving"
+require_relative "relays"
 
 module AceMQ
   module Rails
-    # Takes the settings from the application, and closes the connection when the process ends.
+    # Takes the settings from the application, starts what serves where it serves, and closes it when the process ends.
     class Railtie < ::Rails::Railtie
       config.acemq = AceMQ::Rails.config
+
+      AMQP::Patterns::Relay::Gate.keeper = Relays
 
       # Before the environment's file, which thereby wins over config/acemq.yml, and
       # after application.rb, whose settings are left alone.
       initializer "acemq.config_for", before: :load_environment_config do |app|
         AceMQ::Rails.config.add(Railtie.settings_of_file(app))
+        Relays.initialising
+      end
+
+      # Rails freezes its lists of folders after this.
+      initializer "acemq.consumer_paths", after: :load_environment_config, before: :set_autoload_paths do |app|
+        folders = [AceMQ::Rails.config.consumer_paths].flatten.map { |path| File.expand_path(path.to_s, app.root) }
+        app.config.autoload_paths += folders
+        app.config.eager_load_paths += folders
       end
 
       config.after_initialize do
         AceMQ::Rails.config.validate!
-        AceMQ::Rails.connection.connect if AceMQ::Rails.config.connect_on_boot
-        at_exit { Railtie.disconnect }
+        Railtie.connect if AceMQ::Rails.config.connect_on_boot
+        PumaServing.hook if ProcessKind.web?
+        at_exit { Railtie.close }
       end
+
+      rake_tasks { load File.expand_path("tasks.rake", __dir__) }
 
       class << self
         # @api private
@@ -29,9 +46,18 @@ module AceMQ
           (app.config_for(:acemq) || {}).to_h
         end
 
+        # Neither a migration nor a build of assets needs the broker to be there.
+        #
         # @api private
-        def disconnect
-          AceMQ::Rails.disconnect!
+        def connect
+          AceMQ::Rails.connection.connect unless ProcessKind.passing?
+        end
+
+        # @api private
+        def close
+          deadline = AMQP::Deadline.in(AceMQ::Rails.config.shutdown_timeout)
+          Relays.close(deadline)
+          AceMQ::Rails.disconnect!(timeout: deadline.left)
         rescue StandardError => e
           warn "acemq: the connection could not be closed cleanly: #{e.class}: #{e.message}"
         end

@@ -1,6 +1,7 @@
 # frozen_string_literal: true
 
 require_relative "relay/engine"
+require_relative "relay/gate"
 require_relative "relay/link"
 require_relative "relay/options"
 
@@ -74,8 +75,13 @@ module AceMQ
         # Publishes from a thread until {#close}. Started already, it goes on; closed before, it starts again; a broker
         # that is down is dialled until it is there.
         #
+        # While a Rails application is being initialised this only registers the relay: it starts once that is done, in
+        # a process that serves (Puma, acemq-consumer, acemq relay; anywhere else by AceMQ::Rails.start_relays).
+        #
         # @return [OutboxRelay] self
         def start
+          return self if Relay::Gate.keeps?(self)
+
           engine.start
           @link.register(self)
           self

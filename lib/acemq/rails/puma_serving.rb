@@ -1,0 +1,79 @@
+# frozen_string_literal: true
+
+# Loaded by Puma's plugin too, before the application is.
+module AceMQ
+  module Rails
+    # Has Puma start relays in the processes in which it serves: in its only one, or in each worker of a cluster, and
+    # never in the cluster's master, which would fork away from them.
+    #
+    # @api private
+    module PumaServing
+      # What Puma calls the server of its control app, which the master runs.
+      CONTROL = "ctl"
+
+      # In front of Puma::Server.
+      module Hook
+        def run(*arguments, **options, &block)
+          PumaServing.begin unless options[:thread_name] == CONTROL
+          super
+        end
+      end
+
+      class << self
+        # The relay plugin is in use: one relay for all of Puma.
+        #
+        # @return [nil]
+        def one_relay
+          @one_relay = true
+          hook
+        end
+
+        # @param index [Integer] of the worker that this process is
+        def worker(index)
+          @worker = index
+        end
+
+        # @return [nil]
+        def hook
+          require "puma"
+          require "puma/server"
+          ::Puma::Server.prepend(Hook)
+          nil
+        rescue LoadError
+          nil # another server
+        end
+
+        # Whatever goes wrong here, Puma has requests to serve.
+        #
+        # @return [nil]
+        def begin
+          return unless defined?(AceMQ::Rails::Railtie)
+
+          connect if AceMQ::Rails.config.connect_on_boot
+          start unless @one_relay && @worker.to_i.positive?
+          nil
+        rescue StandardError => e
+          AceMQ::Rails.logger.error("acemq: the outbox relay did not start with Puma: #{e.class}: #{e.message}")
+        end
+
+        private
+
+        def start
+          started = Relays.start
+          return unless @one_relay && started.empty?
+
+          @own ||= Relays.keep(AMQP::Patterns::OutboxRelay.new(AceMQ::Rails.connection,
+                                                               AMQP::Patterns::ActiveRecordOutboxStore.new))
+          @own.start
+        end
+
+        # The worker's own, before its first request; the parent's is not its.
+        def connect
+          AceMQ::Rails.connection.connect
+        rescue AMQP::TransportError => e
+          AceMQ::Rails.logger.error("acemq: no connection yet, it is tried again when one is needed: #{e.message}")
+        end
+      end
+    end
+  end
+end
