@@ -4,6 +4,7 @@ require_relative "../failpoint"
 require "set"
 require_relative "clock"
 require_relative "instrument"
+require_relative "surroundings"
 require_relative "verdicts"
 
 module AceMQ
@@ -33,7 +34,7 @@ module AceMQ
           # @return [Array] nothing is known of retired records
           def settle_kept
             until @unmarked.empty?
-              @store.mark_published(@unmarked.first)
+              Surroundings.lending { @store.mark_published(@unmarked.first) }
               @unmarked.shift
             end
             []
@@ -46,7 +47,7 @@ module AceMQ
             @in_hand.delete_if { |_, (_, read_at)| now - read_at > IN_HAND }
             # Never none: 0 means "all" to such a store, and the head of the table may be free again.
             limit = [@options.batch - @in_hand.size, 1].max
-            fresh = Instrument.claim(@store, limit) { @store.pending(limit).to_a }
+            fresh = Instrument.claim(@store, limit) { Surroundings.lending { @store.pending(limit).to_a } }
             Failpoint.reach(:after_claim) unless fresh.empty?
             Rows.new(self, in_order(fresh), now, @options)
           end
@@ -56,7 +57,7 @@ module AceMQ
             @unmarked << record.id
             @in_hand.delete(record.id)
             Failpoint.reach(:after_confirm)
-            Instrument.mark_one(@store) { @store.mark_published(record.id) }
+            Instrument.mark_one(@store) { Surroundings.lending { @store.mark_published(record.id) } }
             @unmarked.delete(record.id)
           end
 
@@ -92,7 +93,7 @@ module AceMQ
           def mark_failed(id, reason)
             return unless @store.respond_to?(:mark_failed)
 
-            @store.mark_failed(id, reason)
+            Surroundings.lending { @store.mark_failed(id, reason) }
             @in_hand.delete(id)
           end
 

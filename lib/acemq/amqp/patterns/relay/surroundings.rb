@@ -16,6 +16,19 @@ module AceMQ
               executor ? executor.wrap(&block) : handing_back(&block)
             end
 
+            # One call of a store that knows nothing of pools. A connection that was not held before is not held
+            # after it, while the relay waits for the broker: for hours, under an alarm.
+            def lending
+              return yield unless defined?(::ActiveRecord::Base)
+
+              held = holding?
+              begin
+                yield
+              ensure
+                hand_back unless held
+              end
+            end
+
             private
 
             def rails_executor
@@ -33,11 +46,16 @@ module AceMQ
 
             def hand_back
               handler = ::ActiveRecord::Base.connection_handler
-              if ::ActiveRecord.gem_version >= Gem::Version.new(ALL_ROLES_SINCE)
-                handler.clear_active_connections!(:all)
-              else
-                handler.clear_active_connections!
-              end
+              all_roles? ? handler.clear_active_connections!(:all) : handler.clear_active_connections!
+            end
+
+            def holding?
+              handler = ::ActiveRecord::Base.connection_handler
+              all_roles? ? handler.active_connections?(:all) : handler.active_connections?
+            end
+
+            def all_roles?
+              ::ActiveRecord.gem_version >= Gem::Version.new(ALL_ROLES_SINCE)
             end
           end
         end
