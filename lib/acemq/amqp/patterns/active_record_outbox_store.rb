@@ -66,6 +66,19 @@ module AceMQ
             OutboxTable.add_indexes(connection, Table.name!(table), by_time: by_time, concurrently: concurrently)
             nil
           end
+
+          # Gives a table that came from elsewhere, or from an earlier version, what {.create_table} makes today: the
+          # indexes, microseconds, room for large bodies. Rows stay as they are. Outside of a transaction; writers go on
+          # meanwhile on PostgreSQL, and on MariaDB from 11.2 on.
+          #
+          # @param connection [ActiveRecord::ConnectionAdapters::AbstractAdapter]
+          # @param table [String]
+          # @param by_time [Boolean] see {.create_table}
+          # @return [nil]
+          def update_table(connection, table: OutboxTable::NAME, by_time: false)
+            OutboxTable.update(connection, Table.name!(table), by_time: by_time)
+            nil
+          end
         end
 
         # @return [Numeric] seconds that a relay holds what it has claimed, unless it renews
@@ -130,7 +143,7 @@ module AceMQ
         def add(record)
           PayloadLimit.check!(record, max_payload)
           Notifications.around(:add, **described(record)) do
-            @database.join do |db, table|
+            @database.join_writing do |db, table|
               db.insert(table, "id", OutboxRow.new(db, table, record).values)
             end
           end

@@ -4,6 +4,7 @@ require "active_record"
 require_relative "dialects"
 require_relative "known_tables"
 require_relative "table"
+require_relative "table_update"
 
 module AceMQ
   module AMQP
@@ -46,6 +47,17 @@ module AceMQ
           return lend(&block) unless @shard
 
           ::ActiveRecord::Base.connected_to(shard: @shard, prevent_writes: @model.current_preventing_writes) { lend(&block) }
+        end
+
+        # {#join}, for a write.
+        #
+        # @yieldparam (see #join)
+        # @raise [ActiveRecord::ReadOnlyError] before anything is asked of the database
+        def join_writing(&block)
+          return join(&block) unless @model.current_preventing_writes
+
+          raise ::ActiveRecord::ReadOnlyError, "#{@name} is written under the role #{@model.current_role.inspect}, which only " \
+                                               "reads: write it where the work is done, under #{writing_role.inspect}"
         end
 
         # For what is done on behalf of a relay, whichever role the surrounding request reads with.

@@ -11,6 +11,7 @@ module AceMQ
         KEY = "id"
         COLUMNS = %w[id exchange_name routing_key body body_encoding content_type headers created_at published_at
                      attempts last_error locked_by locked_until].freeze
+        LARGE = %w[body headers].freeze
         INSTALL = "run `bin/rails generate acemq:install` and `bin/rails db:migrate`, or call " \
                   "AceMQ::AMQP::Patterns::ActiveRecordOutboxStore.create_table(connection)"
 
@@ -42,6 +43,15 @@ module AceMQ
               connection.add_index(name, columns, **index, **options)
             end
             Database::TABLES.clear
+          end
+
+          # What a table that came from elsewhere lacks; outside of a transaction.
+          def update(connection, name, by_time:)
+            TableUpdate.new(connection, name, self).call
+            if Dialects.for(connection).is_a?(Dialects::PostgreSQL)
+              connection.execute("ALTER TABLE #{connection.quote_table_name(name)} SET (#{FILLFACTOR[/fillfactor = \d+/]})")
+            end
+            add_indexes(connection, name, by_time: by_time, concurrently: true)
           end
 
           private
