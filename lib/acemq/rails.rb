@@ -12,6 +12,13 @@ module AceMQ
   # One connection for the process, configured as a Rails application is, and the
   # classes that handle messages. Loads without Rails, and then asks for nothing of it.
   module Rails
+    # Asked for by those who mount, schedule or call them.
+    autoload :OutboxHealthCheck, File.expand_path("rails/outbox_health_check", __dir__)
+    autoload :OutboxPruneJob, File.expand_path("rails/outbox_prune_job", __dir__)
+    autoload :OutboxRelayJob, File.expand_path("rails/outbox_relay_job", __dir__)
+    autoload :Probe, File.expand_path("rails/probe", __dir__)
+    autoload :ProbeServer, File.expand_path("rails/probe_server", __dir__)
+
     @mutex = Mutex.new
 
     class << self

@@ -108,6 +108,24 @@ module AceMQ
         Purging.new(outboxes, options, Duration.parse(options[:older_than], "older-than")).run
       end
 
+      desc "replay QUEUE", "Move messages back to where they are handled: dead letters of a mended cause, above all"
+      method_option :to, banner: "[EXCHANGE/]KEY", desc: "Where they go; the queue that a .dlq or .parked belongs to unless given"
+      method_option :limit, type: :numeric, default: 0, desc: "Messages to move at most; 0 for all"
+      method_option :error, banner: "TEXT", desc: "Only those whose error has this text in it"
+      method_option :type, banner: "NAME", desc: "Only those of this type"
+      method_option :id, desc: "Only this one"
+      method_option :deadline, default: "0s", banner: "TIME", desc: "Begin no other message after this long (45s, 15m)"
+      method_option :keep_attempts, type: :boolean, desc: "Do not begin again at attempt 1"
+      method_option :dry_run, type: :boolean, desc: "Only count them"
+      method_option :json, type: :boolean, desc: "For programs"
+      def replay(queue)
+        boot("replay")
+        require_relative "replaying"
+        Replaying.new(queue, options, Duration.parse(options[:deadline], "deadline")).run
+      ensure
+        disconnect
+      end
+
       desc "doctor", "Whether everything is as it has to be, and what to do where it is not"
       method_option :json, type: :boolean, desc: "For programs"
       method_option :idempotency_table, banner: "NAME", desc: "acemq_idempotency unless given"

@@ -15,7 +15,7 @@ module AceMQ
       def initialize(name, json: false)
         @name = name
         @json = json
-        @said_at = -Float::INFINITY
+        @said_at = now
       end
 
       # @param step [Operations::Drain::Progress]
@@ -28,7 +28,6 @@ module AceMQ
       # @param text [String]
       # @param last [Boolean] whether it stays
       def tell(text, last: false)
-        now = Process.clock_gettime(Process::CLOCK_MONOTONIC)
         return write_over(text, last) if $stdout.tty?
         return unless last || now - @said_at >= EVERY
 
@@ -38,10 +37,14 @@ module AceMQ
 
       private
 
+      def now
+        Process.clock_gettime(Process::CLOCK_MONOTONIC)
+      end
+
       def drained_text(step)
         parts = [format("%s: %d published, %d left (%d %%)", @name, step.published, step.left, step.percent.floor),
                  format("%d/s", step.rate.round)]
-        parts << "#{Duration.show(step.seconds_left)} to go" if step.left.positive? && step.seconds_left
+        parts << "#{Duration.show(step.seconds_left)} to go" if step.left.positive? && step.seconds_left && !step.error
         parts << "waiting: #{step.error.message}" if step.error
         parts.join(", ")
       end

@@ -77,7 +77,6 @@ module AceMQ
 
       # Honours backoff: hammering a destination that takes nothing helps nobody.
       def sweep
-        @error = nil
         published = count { @relay.sweep(ignore_backoff: false) }
         @moved = clock if published.positive?
         published.positive?
@@ -87,6 +86,7 @@ module AceMQ
       def count
         before = @store.pending_count
         published = yield
+        @error = nil if published.positive?
         @published += published
         published
       rescue AMQP::TransportError => e

@@ -65,3 +65,5 @@ module AceMQ
     end
   end
 end
+
+require_relative "operations_railtie"
