@@ -45,10 +45,13 @@ module AceMQ
         #   another producer is, so that its redelivery is recognised
         # @return [Envelope]
         def from_headers(headers, routing_key = "", message_id: nil)
-          received = (headers || {}).to_h.transform_keys(&:to_s)
-          reserved, own = received.partition { |name, _| name.start_with?(Headers::RESERVED_PREFIX) }.map(&:to_h)
-          reader = Reader.new(reserved)
-          new(**reader.fields(routing_key.to_s, message_id)).send(:carrying, own)
+          reserved = {}
+          own = {}
+          (headers || {}).to_h.each do |name, value|
+            name = name.to_s
+            (name.start_with?(Headers::RESERVED_PREFIX) ? reserved : own)[name] = value
+          end
+          allocate.tap { |envelope| envelope.send(:read, Reader.new(reserved), own, routing_key, message_id) }
         end
       end
 
@@ -118,6 +121,28 @@ module AceMQ
       end
 
       private
+
+      # What was received is not checked again: refusing it would leave a message that can be neither handled nor set
+      # aside.
+      def read(reader, own, routing_key, message_id)
+        read_identity(reader, routing_key, message_id)
+        @version = [reader.integer(Headers::VERSION) || 1, 1].max
+        @attempt = [reader.integer(Headers::ATTEMPT) || 1, 1].max
+        @first_seen_ms = reader.integer(Headers::FIRST_SEEN) || now_ms
+        @origin = reader.text(Headers::ORIGIN) || ""
+        @error = reader.text(Headers::ERROR) || ""
+        @claim = reader.text(Headers::CLAIM) || ""
+        @headers = own.freeze
+        @route = reader.route.freeze
+        freeze
+      end
+
+      def read_identity(reader, routing_key, message_id)
+        @id = reader.text(Headers::ID) || presence(message_id, :message_id) || AceMQ::Native.uuid_v7
+        @type = reader.text(Headers::TYPE) || string(routing_key, :routing_key)
+        @correlation_id = reader.text(Headers::CORRELATION) || @id
+        @causation_id = reader.text(Headers::CAUSATION) || ""
+      end
 
       # Received headers are carried on as they came: refusing one would leave a
       # message that can be neither handled nor set aside.
@@ -190,37 +215,27 @@ module AceMQ
           @reserved = reserved
         end
 
-        def fields(routing_key, message_id)
-          { id: text(Headers::ID) || message_id, type: text(Headers::TYPE) || routing_key,
-            version: integer(Headers::VERSION) || 1, attempt: integer(Headers::ATTEMPT) || 1,
-            first_seen: first_seen, route: @reserved.slice(*Headers::ROUTE), **texts }
-        end
-
-        private
-
-        def texts
-          { correlation_id: text(Headers::CORRELATION), causation_id: text(Headers::CAUSATION),
-            origin: text(Headers::ORIGIN), error: text(Headers::ERROR), claim: text(Headers::CLAIM) }
-        end
-
-        def first_seen
-          ms = integer(Headers::FIRST_SEEN)
-          Time.at(ms / 1000, ms % 1000, :millisecond) if ms
+        # @return [Hash{String => Object}] the pipeline headers
+        def route
+          @reserved.slice(*Headers::ROUTE)
         end
 
         # Libraries differ in what they write: any width of integer, or its digits.
+        #
+        # @return [Integer, nil]
         def integer(name)
           value = @reserved[name]
           value = value.to_i if value.is_a?(String) && value.match?(/\A-?\d{1,19}\z/)
           value if value.is_a?(Integer) && Headers::INT64.cover?(value)
         end
 
+        # @return [String, nil] frozen
         def text(name)
           value = @reserved[name]
           return unless value.is_a?(String) || value.is_a?(Integer)
 
           text = Text.utf8(value.to_s)
-          text unless text.nil? || text.empty?
+          text.dup.freeze unless text.nil? || text.empty?
         end
       end
       private_constant :Reader
