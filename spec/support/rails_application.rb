@@ -14,6 +14,31 @@ module AceMQ
       LIB = File.expand_path("../../lib", __dir__)
       EXECUTABLES = File.expand_path("../../exe", __dir__)
 
+      # What is the same for all, made once a run: the generator's files and the tables, on SQLite.
+      module Installed
+        PARTS = %w[app/models db].freeze
+
+        class << self
+          def copy_to(root)
+            PARTS.each { |part| FileUtils.cp_r(File.join(original, part), File.join(root, File.dirname(part))) }
+          end
+
+          private
+
+          def original
+            @original ||= RailsApplication.new(database: SQLITE).then do |app|
+              owner = Process.pid
+              at_exit { app.remove if Process.pid == owner }
+              app.run!("bin/rails", "generate", "acemq:install", "--quiet")
+              app.run!("bin/rails", "db:migrate")
+              app.root
+            end
+          end
+        end
+      end
+
+      SQLITE = { adapter: "sqlite3", database: "db/shop.sqlite3", timeout: 5_000 }.freeze
+
       # A process of the application's that runs beside the example.
       class Running
         attr_reader :pid, :log
@@ -52,12 +77,14 @@ module AceMQ
       attr_reader :root
 
       # @param database [Hash, nil] for config/database.yml
+      # @param installed [Boolean] whether it has the generator's files and the tables, on SQLite
       # @param application [String] lines for its class
-      def initialize(database: nil, application: "")
+      def initialize(database: nil, installed: false, application: "")
         @root = Dir.mktmpdir("acemq-app")
         @running = []
         base(application)
-        database_files(database) if database
+        database_files(database || SQLITE) if database || installed
+        Installed.copy_to(root) if installed
       end
 
       def write(path, text, mode: nil)
@@ -113,7 +140,7 @@ module AceMQ
       def base(application)
         write("config/application.rb", <<~RUBY)
           require "rails"
-          require "action_controller/railtie"
+          require "action_controller/railtie" if File.exist?(File.join(__dir__, "routes.rb"))
           require "active_record/railtie" if File.exist?(File.join(__dir__, "database.yml"))
           require "acemq_native"
           class Shop < Rails::Application
@@ -121,16 +148,14 @@ module AceMQ
             config.eager_load = true
             config.cache_classes = true
             config.secret_key_base = "x" * 30
-            config.hosts.clear
             #{application}
           end
         RUBY
         write("config/environment.rb", "require_relative 'application'\nRails.application.initialize!\n")
         write("config.ru", "require_relative 'config/environment'\nrun Rails.application\n")
         write("Rakefile", "require_relative 'config/application'\nRails.application.load_tasks\n")
-        write("config/routes.rb", "Rails.application.routes.draw { root to: 'orders#index' }\n")
         write("bin/rails", "APP_PATH = File.expand_path('../config/application', __dir__)\nrequire 'rails/commands'\n")
-        FileUtils.mkdir_p(%w[app/controllers app/consumers log tmp].map { |folder| File.join(root, folder) })
+        FileUtils.mkdir_p(%w[app/consumers db log tmp].map { |folder| File.join(root, folder) })
       end
 
       def database_files(config)

@@ -12,6 +12,9 @@ module AceMQ
       # Tasks that are processes of their own for as long as they run.
       SERVING_TASKS = %w[acemq:consume acemq:relay].freeze
 
+      # Loaded only when they are asked for.
+      COMMANDS = { RunnerCommand: "rails runner", GenerateCommand: "rails generate" }.freeze
+
       class << self
         # @return [Boolean] whether it will go on to serve: relays start in it or in its children
         def serves?
@@ -20,7 +23,7 @@ module AceMQ
 
         # @return [Boolean] whether it was started to do one thing and end, or to be typed into: it dials nothing unasked
         def passing?
-          !serves? && (rake_tasks.any? || console? || command?)
+          !serves? && (rake_tasks.any? || console? || !command.nil?)
         end
 
         # Puma loads its command line only for its own executable, and Rails its server only for `rails server`.
@@ -34,9 +37,8 @@ module AceMQ
         def name
           return "a rake task (#{rake_tasks.join(", ")})" if rake_tasks.any?
           return "the console" if console?
-          return "rails runner" if defined?(::Rails::Command::RunnerCommand)
 
-          "this process (#{program})"
+          command || "this process (#{program})"
         end
 
         private
@@ -54,10 +56,11 @@ module AceMQ
           defined?(::Rails::Console) ? true : false
         end
 
-        def command?
-          program.start_with?("acemq ") || %i[RunnerCommand GenerateCommand].any? do |command|
-            defined?(::Rails::Command) && ::Rails::Command.const_defined?(command, false)
-          end
+        # @return [String, nil]
+        def command
+          return program if program.start_with?("acemq ")
+
+          COMMANDS.find { |name, _| defined?(::Rails::Command) && ::Rails::Command.const_defined?(name, false) }&.last
         end
       end
     end
