@@ -39,12 +39,17 @@ module AceMQ
       # @return [Integer] the code
       def report
         puts JSON.generate(error: text, exit: code) if @json
-        warn "acemq: #{code == ExitCode::SOFTWARE ? @error.full_message(highlight: false) : text}"
-        warn "       #{NEXT[code]}" if NEXT[code]
+        say("acemq: #{code == ExitCode::SOFTWARE ? @error.full_message(highlight: false) : text}")
+        say("       #{NEXT[code]}") if NEXT[code]
         code
       end
 
       private
+
+      # Not `warn`, which says nothing under -W0.
+      def say(text)
+        $stderr.puts(text) # rubocop:disable Style/StderrPuts
+      end
 
       def text
         code == ExitCode::UNAVAILABLE && database? ? "the database does not answer: #{message}" : message

@@ -21,7 +21,7 @@ module AceMQ
         # @return [Array<Finding>]
         def examine
           @connection.connect
-          [reached, *exchanges, *queues, *refused]
+          [reached, *exchanges, *queues]
         rescue AMQP::TransportError, AMQP::ConfigurationError => e
           [Finding.error("broker", e.message, REACH)]
         ensure
@@ -73,14 +73,6 @@ module AceMQ
             Finding.error(subject, "does not exist, and rows are addressed to it", "declare it; the rows go out by themselves then")
           rescue AMQP::TransportError => e
             Finding.warning(subject, "could not be looked at: #{e.message}", "try again")
-          end
-        end
-
-        def refused
-          @destinations.select { |one| one.pending.positive? && one.error }.map do |one|
-            Finding.warning("destination #{one.exchange}/#{one.routing_key}",
-                            "#{one.pending} rows wait, and the last failure was: #{one.error}",
-                            "if that is mended, acemq status shows them go; if not, bind a queue or grant the permission")
           end
         end
 

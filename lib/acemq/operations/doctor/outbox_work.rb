@@ -46,11 +46,15 @@ module AceMQ
         end
 
         def held(status)
-          status.held.map do |(exchange, key), _|
-            reason = @store.destinations.find { |one| one.exchange == exchange && one.routing_key == key }&.error
-            Finding.error("destination #{exchange}/#{key}", "takes no messages: #{reason}",
-                          "bind a queue to it, or give the relay the permission, as the reason says; it goes on by itself then")
-          end
+          refused = @store.destinations.select { |one| one.pending.positive? && one.error }
+          refused.map { |one| destination(one, held: status.held.key?([one.exchange, one.routing_key])) }
+        end
+
+        # What has failed before, and is not in backoff, may have been mended since.
+        def destination(one, held:)
+          Finding.new(subject: "destination #{one.exchange}/#{one.routing_key}", verdict: held ? :error : :warning,
+                      text: "#{held ? "takes no messages" : "has failed"}, #{one.pending} rows wait: #{one.error}",
+                      remedy: "bind a queue to it, or give the relay the permission, as the reason says; it goes on by itself then")
         end
 
         def retired(status)

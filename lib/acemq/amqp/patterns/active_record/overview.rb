@@ -20,7 +20,7 @@ module AceMQ
       # @!attribute pending     [Integer] rows still to be published
       # @!attribute retired     [Integer] rows that will not be tried again
       # @!attribute published   [Integer] rows published and not purged yet
-      # @!attribute error       [String, nil] one of the reasons why rows were not taken
+      # @!attribute error       [String, nil] one of the reasons why rows that are still tried were not taken
       OutboxDestination = Struct.new(:exchange, :routing_key, :pending, :retired, :published, :error, keyword_init: true)
 
       # What an operator asks of an outbox; nothing here leases or changes a row.
@@ -85,7 +85,7 @@ module AceMQ
             sql.db.rows(<<~SQL, "AceMQ destinations").map { |row| destination_of(row) }
               SELECT exchange_name, routing_key, SUM(CASE WHEN #{sql.live} THEN 1 ELSE 0 END),
                      SUM(CASE WHEN #{sql.retired} THEN 1 ELSE 0 END), SUM(CASE WHEN published_at IS NOT NULL THEN 1 ELSE 0 END),
-                     MAX(CASE WHEN published_at IS NULL THEN last_error END)
+                     MAX(CASE WHEN #{sql.live} THEN last_error END)
                 FROM #{sql.table.quoted} GROUP BY exchange_name, routing_key
                ORDER BY exchange_name, routing_key LIMIT #{Integer(limit)}
             SQL

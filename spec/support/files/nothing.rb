@@ -1,0 +1,3 @@
+# frozen_string_literal: true
+
+# For commands that are to run in a process where everything is connected already.
