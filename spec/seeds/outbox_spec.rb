@@ -172,6 +172,22 @@ RSpec.describe "A hand-written outbox" do
         relay&.close
       end
 
+      it "holds no database connection while it waits for the broker" do
+        waiting = Thread::Queue.new
+        transport.define_singleton_method(:publish) { |**message| waiting.pop && super(**message.except(:mandatory, :reply_to)) }
+        place
+        relay = started
+        eventually { expect(waiting.num_waiting).to eq 1 }
+
+        expect(ActiveRecord::Base.connection_pool.connections.map(&:owner))
+          .not_to include(Thread.list.find { |one| one.name == "acemq-relay" })
+        waiting << true
+        eventually { expect(outbox.pending_count).to eq 0 }
+      ensure
+        waiting&.close
+        relay&.close
+      end
+
       it "holds no database connection while it sleeps" do
         relay = started
         place

@@ -112,8 +112,8 @@ module AceMQ
       # @return [self]
       # @raise [AceMQ::AMQP::ConfigurationError] for what can be known to be wrong without a broker
       def validate!
-        build_connection
         consumer.validate!
+        build_connection
         seconds!(:shutdown_timeout)
         build_topology.validate! unless topology.empty?
         self

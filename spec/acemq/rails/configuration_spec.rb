@@ -25,6 +25,42 @@ RSpec.describe AceMQ::Rails::Configuration do
                              codec: an_instance_of(AceMQ::AMQP::BytesCodec))
   end
 
+  it "hands the settings of consumers to the connection" do
+    given = options(consumer: { prefetch: 5, broker_wait_threshold: 60, max_attempts: 3, initial_delay: 1, jitter: 0.1 })
+
+    expect(given).to include(prefetch: 5, retry_threshold: 60)
+    expect(given[:retry_policy]).to have_attributes(max_attempts: 3, initial_delay: 1.0, jitter_factor: 0.1)
+    expect(options(consumer: { max_attempts: 1, initial_delay: 1 })[:retry_policy]).to eq AceMQ::AMQP::RetryPolicy.none
+  end
+
+  it "sets consumers' settings one by one or together, and takes a file's for the rest" do
+    config = described_class.new
+    config.consumer.prefetch = 5
+    config.consumer = { concurrency: 3 }
+    config.add("consumer" => { "prefetch" => 6, "max-attempts" => 2 })
+
+    expect(config.consumer).to have_attributes(prefetch: 5, concurrency: 3, max_attempts: 2, initial_delay: 0.0)
+    expect(config.to_h).to eq(consumer: { prefetch: 5, concurrency: 3, max_attempts: 2 })
+  end
+
+  it "hands telemetry over, and has interceptors look at both sides" do
+    seen = Class.new { def before_publish(_) = nil }.new
+    telemetry = AceMQ::AMQP::Telemetry::Registry.new
+    connection = described_class.new(interceptors: seen, telemetry: telemetry).build_connection
+
+    expect(connection.interceptors.publish).to eq [seen]
+    expect(connection.interceptors.consume).to eq [seen]
+    expect(connection.telemetry).to be telemetry
+    expect(described_class.new(interceptors: [seen, seen]).build_connection.interceptors.publish).to eq [seen, seen]
+  end
+
+  it "builds the topology" do
+    config = described_class.new(topology: { queues: [{ name: "shop.payments", retries: { max_attempts: 2 } }] },
+                                 consumer: { initial_delay: 60 })
+
+    expect(config.build_topology.queues.map(&:name)).to include("shop.payments", "shop.payments.retry.1m")
+  end
+
   it "takes names from files as they are written there" do
     config = described_class.new("client-name" => "a", "connect_timeout" => 3)
 
@@ -48,6 +84,9 @@ RSpec.describe AceMQ::Rails::Configuration do
     expect { described_class.new("consumer_pathz" => 1) }.to raise_error(AceMQ::AMQP::ConfigurationError, message)
     expect { described_class.new.consumer_pathz = 1 }.to raise_error(AceMQ::AMQP::ConfigurationError, message)
     expect { described_class.new[:consumer_pathz] = 1 }.to raise_error(AceMQ::AMQP::ConfigurationError, message)
+    expect { described_class.new(consumer: { prefetsh: 1 }) }
+      .to raise_error(AceMQ::AMQP::ConfigurationError, /config\.acemq\.consumer has no prefetsh; its settings are prefetch, /)
+    expect { described_class.new(consumer: 5) }.to raise_error(AceMQ::AMQP::ConfigurationError, /must be settings by name/)
   end
 
   it "writes a literal virtual host into the URL" do
@@ -82,7 +121,13 @@ RSpec.describe AceMQ::Rails::Configuration do
       { connect_timeout: 0 } => /connection_timeout must be seconds/, { heartbeat: 70_000 } => /heartbeat/,
       { url: "http://h" } => %r{config\.acemq: .*amqps://},
       { transport_options: { hearbeat: 1 } } => /unknown keyword hearbeat; .*heartbeat/,
-      { tls: AceMQ::AMQP::Security.verified } => /amqps/
+      { tls: AceMQ::AMQP::Security.verified } => /amqps/, { shutdown_timeout: "soon" } => /shutdown_timeout must be seconds/,
+      { consumer: { prefetch: "many" } } => /config\.acemq\.consumer\.prefetch must be an Integer/,
+      { consumer: { concurrency: 0 } } => /consumer\.concurrency must be an Integer, 1 or more/,
+      { consumer: { max_attempts: 3, jitter: "some" } } => /config\.acemq\.consumer: jitter_factor/,
+      { consumer: { broker_wait_threshold: -1 } } => /broker_wait_threshold must be seconds/,
+      { topology: { bindings: [{ queue: "a", exchange: "b" }] } } => /config\.acemq\.topology: /,
+      { topology: { quues: [] } } => /topology has no quues/, { interceptors: Object.new } => /Object is no interceptor/
     }.each do |settings, message|
       expect { described_class.new(settings).validate! }.to raise_error(AceMQ::AMQP::ConfigurationError, message)
     end

@@ -123,6 +123,20 @@ RSpec.describe "acemq-consumer" do
       expect(drain(amqp, queue)).to match [have_attributes(message_id: "m-1", redelivered: true)]
     end
 
+    it "tells of a queue that is no longer consumed, and of its return" do
+      patient_consumer
+      go
+      process = consuming(messages: 1)
+      amqp.delete_queue(queue)
+      eventually(20) { expect(process.output).to match(/acemq: not consuming from "#{queue}": /) }
+      amqp.declare_queue(queue, queue_type: :classic)
+      amqp.publish({ "n" => 2 }, to: queue)
+
+      eventually(20) { expect(files("done")).to eq [1, 2] }
+      eventually(20) { expect(process.output).to match(/acemq: consuming from "#{queue}" again/) }
+      expect(process.signal("TERM").wait).to be_success
+    end
+
     it "says nothing when it is to be quiet" do
       patient_consumer
       process = consuming("-q", messages: 1)

@@ -21,6 +21,24 @@ RSpec.describe AceMQ::Rails::Consumer do
                                             max_message_age: 60.0)
   end
 
+  describe "with config.acemq.consumer" do
+    around do |example|
+      before = AceMQ::Rails.config
+      AceMQ::Rails.config = AceMQ::Rails::Configuration.new
+      example.run
+    ensure
+      AceMQ::Rails.config = before
+    end
+
+    it "fills what the keywords of retries leave open, also when it is said after the class was loaded" do
+      consumer = Class.new(described_class) { retries max_attempts: 3, initial_delay: 1 }
+      AceMQ::Rails.config.consumer = { jitter: 0.2, max_delay: 9, initial_delay: 5 }
+
+      expect(consumer.retries).to have_attributes(max_attempts: 3, initial_delay: 1.0, max_delay: 9.0, jitter_factor: 0.2)
+      expect(described_class.retries).to be_nil
+    end
+  end
+
   it "inherits everything but its queue and its tag" do
     child = Class.new(Class.new(base))
 

@@ -1,29 +1,9 @@
 # frozen_string_literal: true
 
-require "socket"
-
 # Case 24, its second part: the processes that a Rails application is loaded in, and what starts in them.
 RSpec.describe "Processes of a Rails application whose initializer starts a relay" do
-  # A port that counts who comes, and serves nobody.
-  class CountingPort
-    attr_reader :port, :visits
-
-    def initialize
-      @server = TCPServer.new("127.0.0.1", 0)
-      @port = @server.addr[1]
-      @visits = 0
-      @thread = Thread.new { loop { @server.accept.close.then { @visits += 1 } } }
-      @thread.report_on_exception = false
-    end
-
-    def close
-      @thread.kill
-      @server.close
-    end
-  end
-
-  let(:broker_port) { CountingPort.new.tap { |port| cleanups << -> { port.close } } }
-  let(:database_port) { CountingPort.new.tap { |port| cleanups << -> { port.close } } }
+  let(:broker_port) { AceMQ::SpecSupport::CountingPort.new.tap { |port| cleanups << -> { port.close } } }
+  let(:database_port) { AceMQ::SpecSupport::CountingPort.new.tap { |port| cleanups << -> { port.close } } }
   let(:sqlite) { AceMQ::SpecSupport::RailsApplication::SQLITE }
   let(:unreachable) { { adapter: "postgresql", host: "127.0.0.1", port: database_port.port, database: "shop" } }
 
@@ -105,7 +85,12 @@ RSpec.describe "Processes of a Rails application whose initializer starts a rela
 
     it "starts nothing unasked, and what it is asked for" do
       app = application
-      app.write("typed", "puts \"running: \#{RELAY.running?}\"\nAceMQ::Rails.start_relays\nputs \"running: \#{RELAY.running?}\"\nRELAY.close\n")
+      app.write("typed", <<~'RUBY')
+        puts "running: #{RELAY.running?}"
+        AceMQ::Rails.start_relays
+        puts "running: #{RELAY.running?}"
+        RELAY.close
+      RUBY
       app.write("console.rb", "$stdin.reopen('typed')\nARGV.replace(['console'])\nload 'bin/rails'\n")
       output = app.run!("console.rb")
 
