@@ -18,6 +18,7 @@ module AceMQ
     # | `reconnect.acemq` | |
     # | `handle.acemq` | `queue`, `id`, `type`, `attempt`, `outcome` |
     # | `duplicate.acemq` | `key` |
+    # | `idempotency.acemq` | `outcome` (Symbol, see {Patterns::HitRate}), `key`, `store` (its class's name) |
     module Notifications
       SUFFIX = ".acemq"
 
@@ -53,7 +54,7 @@ module AceMQ
         end
       end
 
-      NAMES = %i[add sweep claim publish mark retire lease_lost blocked reconnect handle duplicate]
+      NAMES = %i[add sweep claim publish mark retire lease_lost blocked reconnect handle duplicate idempotency]
               .to_h { |event| [event, "#{event}#{SUFFIX}"] }.freeze
     end
   end

@@ -10,10 +10,12 @@ module AceMQ
       #
       # @api private
       class ExecutionClaims
-        # @!attribute stored    [String] the key as the store has it
-        # @!attribute owner     [Object] token of this one claim
-        # @!attribute confirmed [Boolean]
-        Entry = Struct.new(:stored, :owner, :confirmed)
+        # @!attribute stored     [String] the key as the store has it
+        # @!attribute owner      [Object] token of this one claim
+        # @!attribute confirmed  [Boolean]
+        # @!attribute taken_over [Boolean] whether an owner that never finished had the key before
+        # @!attribute settling   [Boolean] whether its confirm is under way, or done
+        Entry = Struct.new(:stored, :owner, :confirmed, :taken_over, :settling)
 
         # An execution has a handful of claims at a time. What is beyond was never settled (`first_time?` and nothing
         # after it), or was confirmed long ago: the oldest are forgotten, and with them the right to settle them.
@@ -22,7 +24,7 @@ module AceMQ
         VARIABLE = :acemq_idempotency_claims
 
         class << self
-          # @param place [Object] what the key is about: a table's name, or a window
+          # @param place [Object] what the key is about: a table of a database, or a window
           # @return [Entry, nil]
           def [](place, key)
             entries[[place, key]]

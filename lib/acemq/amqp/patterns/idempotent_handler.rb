@@ -1,7 +1,8 @@
 # frozen_string_literal: true
 
-require_relative "../notifications"
 require_relative "claim"
+require_relative "claim_renewer"
+require_relative "idempotency_report"
 require_relative "../log"
 
 module AceMQ
@@ -21,20 +22,42 @@ module AceMQ
         class << self
           # @param store [#first_time?, #claim]
           # @param key [#call, nil]
-          # @raise [ArgumentError] when either cannot do what the wrapper needs
-          def check!(store, key)
-            unless store.respond_to?(:first_time?) || store.respond_to?(:claim)
-              raise ArgumentError, "#{store.class} is no idempotency store: it does not answer first_time?(key) " \
-                                   "(nor claim(key), which is better)"
+          # @param renew_for [Numeric, nil]
+          # @param observer [#count, nil]
+          # @raise [ArgumentError] when one of them cannot do what the wrapper needs
+          def check!(store, key, renew_for, observer)
+            check_store!(store)
+            unless key.nil? || key.respond_to?(:call)
+              raise ArgumentError, "key: must answer call(message) and return the key, not be #{key.inspect}"
             end
-            return if key.nil? || key.respond_to?(:call)
+            unless observer.nil? || observer.respond_to?(:count)
+              raise ArgumentError, "telemetry: must answer count(metric, delta, **labels), not be #{observer.inspect}"
+            end
 
-            raise ArgumentError, "key: must answer call(message) and return the key, not be #{key.inspect}"
+            check_renewal!(store, renew_for) unless renew_for.nil?
           end
 
           # Said when the wrapper is built, because nothing at run time shows that the window exists.
           def warn_about(store)
             Log.warn(format(ONLY_FIRST_TIME, store: store.class)) unless store.respond_to?(:claim)
+          end
+
+          private
+
+          def check_store!(store)
+            return if store.respond_to?(:first_time?) || store.respond_to?(:claim)
+
+            raise ArgumentError, "#{store.class} is no idempotency store: it does not answer first_time?(key) " \
+                                 "(nor claim(key), which is better)"
+          end
+
+          def check_renewal!(store, renew_for)
+            unless renew_for.is_a?(Numeric) && renew_for.positive?
+              raise ArgumentError, "renew_for: must be seconds above 0, not #{renew_for.inspect}"
+            end
+            return if store.respond_to?(:renewal) && store.respond_to?(:claim_timeout)
+
+            raise ArgumentError, "#{store.class} cannot renew a claim: it does not answer renewal(key) and claim_timeout"
           end
         end
 
@@ -42,11 +65,15 @@ module AceMQ
         # @param handler [#call]
         # @param key [#call, nil]
         # @param come_back [Ack] the answer while somebody else is at it
-        def initialize(store, handler, key:, come_back:)
+        # @param renew_for [Numeric, nil] seconds
+        # @param report [IdempotencyReport]
+        def initialize(store, handler, key:, come_back:, renew_for:, report:)
           @store = store
           @handler = handler
           @key = key
           @come_back = come_back
+          @renew_for = renew_for
+          @report = report
         end
 
         # @param message [Message]
@@ -66,11 +93,11 @@ module AceMQ
 
         # @return [Ack, nil] nil when this delivery holds the claim
         def refusal(key)
-          case ask(key)
+          answer = ask(key)
+          @report.tell(answer == Claim::CLAIMED ? claimed(key) : answer, key)
+          case answer
           when Claim::CLAIMED then nil
-          when Claim::DUPLICATE
-            Notifications.tell(:duplicate, key: key)
-            Ack.accept
+          when Claim::DUPLICATE then Ack.accept
           else @come_back
           end
         rescue StandardError => e
@@ -87,17 +114,31 @@ module AceMQ
           raise TypeError, "#{@store.class}#claim answered #{answer.inspect} instead of #{ANSWERS.inspect}"
         end
 
+        def claimed(key)
+          @store.respond_to?(:taken_over?) && @store.taken_over?(key) ? :taken_over : :first
+        end
+
         # The claim is given back however the handler ends without having accepted: by its answer, an exception
         # of any kind, a throw, or the death of its thread.
         def run(key, message)
           accepted = false
-          result = @handler.call(message)
+          result = renewing(key) { @handler.call(message) }
           accepted = result.respond_to?(:accept?) && result.accept?
           # The work is done. When this fails the claim stays: taking it away would have the work done again.
           @store.confirm(key) if accepted && @store.respond_to?(:confirm)
           result
+        rescue ClaimLostError
+          @report.tell(:lost, key)
+          raise
         ensure
           forget(key) unless accepted
+        end
+
+        def renewing(key, &handler)
+          renewal = @store.renewal(key) if @renew_for
+          return yield unless renewal
+
+          ClaimRenewer.instance.during(renewal, lease: @store.claim_timeout, limit: @renew_for, &handler)
         end
 
         # Must not hide what the handler raised or answered.
@@ -117,14 +158,19 @@ module AceMQ
         # @param key [#call, nil] takes the message, returns the key; the message's id when nil. An empty key is
         #   rejected with a {FatalError}
         # @param in_progress_delay [Numeric] seconds until a message that is being handled elsewhere comes back
+        # @param renew_for [Numeric, nil] seconds for which the claim is renewed at most while the handler runs; nil
+        #   for never. The store must answer `renewal(key)` and `claim_timeout`. Leave it off where the handler confirms
+        #   in its own transaction on MariaDB 11.6 or later, or under REPEATABLE READ on PostgreSQL: the row would have
+        #   changed behind its back, and the database would roll the work back
+        # @param telemetry [#count, nil] an observer that is told {HitRate::METRIC} with the label `outcome`
         # @yieldparam message [Message]
         # @yieldreturn [Ack]
         # @return [Proc] a lambda of one argument, the message
         # @raise [ArgumentError] without a block, or for a store or key that cannot do its part
-        def idempotent(store, key: nil, in_progress_delay: Ack::DEFAULT_IN_PROGRESS_DELAY, &handler)
+        def idempotent(store, **options, &handler)
           raise ArgumentError, "idempotent needs a block: the handler that is to run once" unless handler
 
-          with_idempotency(store, key: key, in_progress_delay: in_progress_delay).call(handler)
+          with_idempotency(store, **options).call(handler)
         end
 
         # {.idempotent} as middleware.
@@ -132,11 +178,12 @@ module AceMQ
         # @param (see .idempotent)
         # @return [Proc] takes a handler, returns the wrapped one
         # @raise (see .idempotent)
-        def with_idempotency(store, key: nil, in_progress_delay: Ack::DEFAULT_IN_PROGRESS_DELAY)
-          IdempotentHandler.check!(store, key)
-          come_back = Ack.in_progress(in_progress_delay)
+        def with_idempotency(store, key: nil, in_progress_delay: Ack::DEFAULT_IN_PROGRESS_DELAY, renew_for: nil, telemetry: nil)
+          IdempotentHandler.check!(store, key, renew_for, telemetry)
+          options = { key: key, come_back: Ack.in_progress(in_progress_delay), renew_for: renew_for,
+                      report: IdempotencyReport.new(store, telemetry) }
           IdempotentHandler.warn_about(store)
-          ->(inner) { IdempotentHandler.new(store, inner, key: key, come_back: come_back).method(:call).to_proc }
+          ->(inner) { IdempotentHandler.new(store, inner, **options).method(:call).to_proc }
         end
       end
     end

@@ -3,6 +3,7 @@
 require_relative "../../native"
 require_relative "claim"
 require_relative "execution_claims"
+require_relative "hit_rate"
 
 module AceMQ
   module AMQP
@@ -17,6 +18,8 @@ module AceMQ
 
         # @return [Float] seconds
         attr_reader :window
+        # @return [HitRate] what came of the claims that {Patterns.idempotent} asked this object for
+        attr_reader :hit_rate
 
         # @param window [Numeric] seconds; 0 or less takes {DEFAULT_WINDOW}, as in the family
         # @raise [ArgumentError] when it is no number
@@ -25,6 +28,7 @@ module AceMQ
 
           @window = window.positive? ? window.to_f : DEFAULT_WINDOW
           @native = Native::Window.new(@window)
+          @hit_rate = HitRate.new
         end
 
         # @param key [#to_s]

@@ -1,6 +1,6 @@
 # frozen_string_literal: true
 
-require "acemq/amqp/patterns/active_record/backoff"
+require "acemq/amqp/patterns/sql/backoff"
 
 RSpec.describe AceMQ::AMQP::Patterns::Backoff do
   def seconds(attempts, random)

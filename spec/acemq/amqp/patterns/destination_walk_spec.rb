@@ -1,6 +1,6 @@
 # frozen_string_literal: true
 
-require "acemq/amqp/patterns/active_record/destination_walk"
+require "acemq/amqp/patterns/sql/destination_walk"
 
 RSpec.describe AceMQ::AMQP::Patterns::DestinationWalk do
   let(:page_class) { AceMQ::AMQP::Patterns::DestinationPage }

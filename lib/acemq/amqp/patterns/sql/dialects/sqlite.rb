@@ -41,8 +41,8 @@ module AceMQ
             return unless connection.transaction_open?
 
             change("DELETE FROM #{connection.quote_table_name(table)} WHERE 0", "AceMQ check")
-          rescue ::ActiveRecord::StatementInvalid => e
-            raise if e.cause.is_a?(::SQLite3::BusyException)
+          rescue StandardError => e
+            raise if SQLitePatience.busy?(e)
           end
 
           def unpublished
@@ -124,13 +124,8 @@ module AceMQ
             index.columns == INDEX && index.where.to_s.match?(/published_at IS NULL/i)
           end
 
-          # @return [Symbol] {Claim} value
-          def claim(sql, key, owner)
-            won = change("#{insert_into(sql.table, sql.claimed_row(key, owner))} ON CONFLICT (message_id) " \
-                         "DO UPDATE SET #{sql.takeover(owner)} WHERE #{sql.stale}", "AceMQ claim")
-            return Claim::CLAIMED if won == 1
-
-            sql.answer(rows("SELECT state FROM #{sql.table.quoted} WHERE #{sql.key_is(key)}", "AceMQ claim"))
+          def lookalikes?(column, _text)
+            !column.collation.nil? && !column.collation.casecmp?("binary")
           end
 
           private

@@ -17,27 +17,46 @@ module AceMQ
           # Ruby doubles a thread's slice of time with every step.
           UNDISTURBED = 3
 
-          # @param connection [ActiveRecord::ConnectionAdapters::SQLite3Adapter]
+          class << self
+            # @return [Boolean] whether ActiveRecord has the driver wait without Ruby's global lock
+            def fair?
+              ::ActiveRecord::VERSION::MAJOR >= 8
+            end
+
+            # @param error [Exception] the driver's own, or ActiveRecord's about it
+            def busy?(error)
+              (error.cause || error).is_a?(::SQLite3::BusyException)
+            end
+          end
+
+          # @param connection [ActiveRecord::ConnectionAdapters::SQLite3Adapter, RawSQLite]
           def initialize(connection)
             @connection = connection
-            @configuration = connection.pool.db_config.configuration_hash
           end
 
           # Inside a transaction the statement is one of its own: it waits as that one is set up to.
           #
           # @return [Object] the block's result
           def run(&block)
-            return yield if self.class.fair? || @connection.transaction_open?
+            return yield if @connection.transaction_open? || fair?
 
             without_waiting { again_while_busy(&block) }
           end
 
-          # @return [Boolean] whether the driver itself waits without Ruby's global lock
-          def self.fair?
-            ::ActiveRecord::VERSION::MAJOR >= 8
+          private
+
+          def raw?
+            !@connection.respond_to?(:pool)
           end
 
-          private
+          # A raw connection without a timeout does not wait, or waits in a way of its owner's own.
+          def fair?
+            raw? ? configuration[:timeout].zero? : self.class.fair?
+          end
+
+          def configuration
+            @configuration ||= raw? ? { timeout: @connection.busy_timeout } : @connection.pool.db_config.configuration_hash
+          end
 
           def without_waiting
             raw = @connection.raw_connection
@@ -48,20 +67,20 @@ module AceMQ
           end
 
           def restore(raw)
-            retries = @configuration[:retries]
+            retries = configuration[:retries]
             if retries
               raw.busy_handler { |count| count <= retries.to_i }
             else
-              raw.busy_timeout(@configuration[:timeout].to_i)
+              raw.busy_timeout(configuration[:timeout].to_i)
             end
           end
 
           def again_while_busy(&block)
-            deadline = clock + ((@configuration[:timeout] || DEFAULT_TIMEOUT).to_i / 1000.0)
+            deadline = clock + ((configuration[:timeout] || DEFAULT_TIMEOUT).to_i / 1000.0)
             begin
               undisturbed(&block)
-            rescue ::ActiveRecord::StatementInvalid => e
-              raise unless busy?(e) && clock < deadline
+            rescue StandardError => e
+              raise unless self.class.busy?(e) && clock < deadline
 
               sleep rand(PAUSES)
               retry
@@ -77,10 +96,6 @@ module AceMQ
             yield
           ensure
             thread.priority = before
-          end
-
-          def busy?(error)
-            error.cause.is_a?(::SQLite3::BusyException)
           end
 
           def clock

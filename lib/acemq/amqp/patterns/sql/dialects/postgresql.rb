@@ -31,9 +31,9 @@ module AceMQ
             "octet_length(#{column})"
           end
 
-          # A database in another encoding than UTF-8 may lack any character beyond ASCII.
+          # A database, or a client, in another encoding than UTF-8 may lack any character beyond ASCII.
           def connection_charset
-            connection.select_value("SHOW server_encoding") == "UTF8" ? nil : "ascii"
+            %w[server_encoding client_encoding].all? { |side| connection.select_value("SHOW #{side}") == "UTF8" } ? nil : "ascii"
           end
 
           # The clock and not `now()`, which stands still inside a transaction, and specs run everything inside one.
@@ -125,18 +125,21 @@ module AceMQ
 
           # A key that is there already costs no write: DO UPDATE would lock its row and cost a sync for every duplicate.
           #
-          # @return [Symbol] {Claim} value
+          # A key that is there already costs no write: DO UPDATE would lock its row and cost a sync for every duplicate.
+          #
+          # @return [Symbol] {Claim} value, or {IdempotencySQL::TAKEN_OVER}
           def claim(sql, key, owner)
             state, stale = rows(<<~SQL, "AceMQ claim").first
               WITH won AS (#{insert_into(sql.table, sql.claimed_row(key, owner))} ON CONFLICT (message_id) DO NOTHING RETURNING 1)
               SELECT 'WON', 0 FROM won
-              UNION ALL SELECT state, CASE WHEN #{sql.stale} THEN 1 ELSE 0 END
-                FROM #{sql.table.quoted} WHERE #{sql.key_is(key)} AND NOT EXISTS (SELECT 1 FROM won)
+              UNION ALL #{sql.look(key)} AND NOT EXISTS (SELECT 1 FROM won)
             SQL
-            return Claim::CLAIMED if state == "WON" || (stale == 1 && take_over(sql, key, owner))
-            return Claim::IN_PROGRESS if stale == 1
+            state == "WON" ? Claim::CLAIMED : sql.answer(state, stale) { take_over(sql, key, owner) }
+          end
 
-            sql.answer([[state]])
+          # A column under a collation of its own, or of a type that ignores case, may not go by bytes.
+          def lookalikes?(column, _text)
+            !column.collation.nil? || column.sql_type == "citext"
           end
 
           private
@@ -164,7 +167,7 @@ module AceMQ
 
           # A standby, or a session that began while writing was off.
           def read_only?(error)
-            error.cause.is_a?(::PG::ReadOnlySqlTransaction)
+            (error.cause || error).is_a?(::PG::ReadOnlySqlTransaction)
           end
 
           def lease_where(sql, condition, token, seconds)
@@ -174,11 +177,6 @@ module AceMQ
                 UPDATE #{sql.table.quoted} t SET #{sql.lease(token, seconds)} FROM mine WHERE t.id = mine.id RETURNING t.*)
               SELECT #{sql.columns(sql.short_body)} FROM leased ORDER BY created_at, id
             SQL
-          end
-
-          def take_over(sql, key, owner)
-            change("UPDATE #{sql.table.quoted} SET #{sql.takeover(owner)} WHERE #{sql.key_is(key)} AND #{sql.stale}",
-                   "AceMQ claim") == 1
           end
 
           # From the first live row of each destination, which costs one look into the index, to its first held row.

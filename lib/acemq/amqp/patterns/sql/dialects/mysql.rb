@@ -110,19 +110,14 @@ module AceMQ
             "#{super} AND CAST(#{column} AS BINARY) = #{quote(text)}"
           end
 
-          # @return [Symbol] {Claim} value
-          def claim(sql, key, owner)
-            change(insert_into(sql.table, sql.claimed_row(key, owner)), "AceMQ claim")
-            Claim::CLAIMED
-          rescue ::ActiveRecord::RecordNotUnique
-            taken = change("UPDATE #{by_key(sql.table)} SET #{sql.takeover(owner)} " \
-                           "WHERE #{sql.key_is(key)} AND #{sql.stale}", "AceMQ claim")
-            return Claim::CLAIMED if taken == 1
-
-            sql.answer(rows("SELECT state FROM #{sql.table.quoted} WHERE #{sql.key_is(key)}", "AceMQ claim"))
-          end
-
           private
+
+          # Without a word about lookalikes, which {StoredKey} keeps apart.
+          def insert_claim(sql, key, owner)
+            change(insert_into(sql.table, sql.claimed_row(key, owner)), "AceMQ claim") == 1
+          rescue ::ActiveRecord::RecordNotUnique
+            false
+          end
 
           def read_only?(error)
             error.cause.respond_to?(:error_number) && READ_ONLY.include?(error.cause.error_number)

@@ -13,7 +13,8 @@ module AceMQ
                      attempts last_error locked_by locked_until].freeze
         LARGE = %w[body headers].freeze
         INSTALL = "run `bin/rails generate acemq:install` and `bin/rails db:migrate`, or call " \
-                  "AceMQ::AMQP::Patterns::ActiveRecordOutboxStore.create_table(connection)"
+                  "AceMQ::AMQP::Patterns::ActiveRecordOutboxStore.create_table(connection); for raw connections, " \
+                  "SQLOutboxStore#create_schema"
 
         # 16 MB; a text column without it holds 64 kB on MySQL. Other databases have no such limit.
         LONGEST_BODY = 16_777_215
@@ -52,6 +53,23 @@ module AceMQ
               connection.execute("ALTER TABLE #{connection.quote_table_name(name)} SET (#{FILLFACTOR[/fillfactor = \d+/]})")
             end
             add_indexes(connection, name, by_time: by_time, concurrently: true)
+          end
+
+          # The family's own statements and one index more, for PostgreSQL and SQLite alike.
+          #
+          # @return [Array<String>]
+          def ddl(name)
+            index = "CREATE INDEX IF NOT EXISTS #{name.split(".").last}"
+            [<<~SQL, "#{index}_pending ON #{name} (published_at, created_at)", <<~INDEX.strip]
+              CREATE TABLE IF NOT EXISTS #{name} (
+                id VARCHAR(64) PRIMARY KEY, exchange_name VARCHAR(255) NOT NULL, routing_key VARCHAR(255) NOT NULL,
+                body TEXT NOT NULL, body_encoding VARCHAR(16) NOT NULL, content_type VARCHAR(255) NOT NULL,
+                headers TEXT NOT NULL, created_at TIMESTAMP WITH TIME ZONE NOT NULL,
+                published_at TIMESTAMP WITH TIME ZONE, attempts INTEGER NOT NULL DEFAULT 0, last_error VARCHAR(1000),
+                locked_by VARCHAR(64), locked_until TIMESTAMP WITH TIME ZONE)
+            SQL
+              #{index}_destination ON #{name} (exchange_name, routing_key, created_at, id) WHERE #{PENDING}
+            INDEX
           end
 
           private

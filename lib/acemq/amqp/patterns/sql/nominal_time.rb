@@ -8,8 +8,10 @@ module AceMQ
       #
       # @api private
       class NominalTime
-        # @return [NominalTime] as ActiveRecord is set up now
+        # @return [NominalTime] as ActiveRecord is set up now; UTC without it
         def self.current
+          return new(false) unless defined?(::ActiveRecord::Base)
+
           setting = ::ActiveRecord.respond_to?(:default_timezone) ? ::ActiveRecord : ::ActiveRecord::Base
           new(setting.default_timezone == :local)
         end

@@ -40,6 +40,21 @@ module AceMQ
             change("#{insert_into(table, values)} ON CONFLICT (#{key}) DO NOTHING", "AceMQ add") == 1
           end
 
+          # Looks first and takes over then: a duplicate, the common case, costs no write.
+          #
+          # @return [Symbol] {Claim} value, or {IdempotencySQL::TAKEN_OVER}
+          def claim(sql, key, owner)
+            return Claim::CLAIMED if insert_claim(sql, key, owner)
+
+            sql.answer(*rows(sql.look(key), "AceMQ claim").first) { take_over(sql, key, owner) }
+          end
+
+          # @return [Boolean]
+          def take_over(sql, key, owner)
+            change("UPDATE #{by_key(sql.table)} SET #{sql.takeover(owner)} WHERE #{sql.key_is(key)} AND #{sql.stale}",
+                   "AceMQ claim") == 1
+          end
+
           def insert_into(table, values)
             "INSERT INTO #{table.quoted} (#{values.keys.join(", ")}) VALUES (#{values.values.join(", ")})"
           end
@@ -77,7 +92,7 @@ module AceMQ
 
           # @return [String]
           def database
-            connection.pool.db_config.database.to_s
+            connection.respond_to?(:pool) ? connection.pool.db_config.database.to_s : connection.database
           end
 
           # @return [String] SQL, true for this text and no other
@@ -170,6 +185,11 @@ module AceMQ
           end
 
           private
+
+          # @return [Boolean] whether the key was nobody's
+          def insert_claim(sql, key, owner)
+            insert(sql.table, "message_id", sql.claimed_row(key, owner))
+          end
 
           def zoned?(column)
             @zoned ||= {}.compare_by_identity

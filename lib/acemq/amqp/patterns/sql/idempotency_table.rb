@@ -12,7 +12,8 @@ module AceMQ
         COLUMNS = %w[message_id state claimed_by recorded_at expires_at].freeze
         LARGE = [].freeze
         INSTALL = "run `bin/rails generate acemq:install` and `bin/rails db:migrate`, or call " \
-                  "AceMQ::AMQP::Patterns::ActiveRecordIdempotencyStore.create_table(connection)"
+                  "AceMQ::AMQP::Patterns::ActiveRecordIdempotencyStore.create_table(connection); for raw connections, " \
+                  "SQLIdempotencyStore#create_schema"
 
         class << self
           # @param connection [ActiveRecord::ConnectionAdapters::AbstractAdapter]
@@ -37,6 +38,17 @@ module AceMQ
 
             concurrently = Dialects.for(connection).is_a?(Dialects::PostgreSQL) ? { algorithm: :concurrently } : {}
             add_index(connection, name, **concurrently)
+          end
+
+          # The family's own statements, for PostgreSQL and SQLite alike.
+          #
+          # @return [Array<String>]
+          def ddl(name)
+            [<<~SQL, "CREATE INDEX IF NOT EXISTS #{name.split(".").last}_expiry ON #{name} (expires_at)"]
+              CREATE TABLE IF NOT EXISTS #{name} (
+                message_id VARCHAR(255) PRIMARY KEY, state VARCHAR(16) NOT NULL, claimed_by VARCHAR(64),
+                recorded_at TIMESTAMP WITH TIME ZONE NOT NULL, expires_at TIMESTAMP WITH TIME ZONE NOT NULL)
+            SQL
           end
 
           private

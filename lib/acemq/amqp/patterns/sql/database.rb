@@ -39,6 +39,11 @@ module AceMQ
           @name = Table.name!(table || definition::NAME)
         end
 
+        # @return [Array] the same for every store object of one table
+        def place
+          [@model.connection_specification_name, @shard, name]
+        end
+
         # For what belongs to the caller's transaction.
         #
         # @yieldparam db [Dialects::Base]

@@ -16,6 +16,9 @@ module AceMQ
         CLAIMED = "CLAIMED"
         CONFIRMED = "CONFIRMED"
 
+        # What a dialect answers instead of {Claim::CLAIMED} when it took the key from an owner that never finished.
+        TAKEN_OVER = :taken_over
+
         attr_reader :db, :table
 
         # @param db [Dialects::Base]
@@ -57,10 +60,26 @@ module AceMQ
           "state = '#{CONFIRMED}', expires_at = #{db.from_now(expires_at, @retention)}"
         end
 
-        # @param rows [Array<Array>] the state of the row, or nothing when it went away in between
-        # @return [Symbol] {Claim} value
-        def answer(rows)
-          rows.dig(0, 0) == CONFIRMED ? Claim::DUPLICATE : Claim::IN_PROGRESS
+        # @return [String] SQL, true while nobody has confirmed
+        def unconfirmed
+          "state = '#{CLAIMED}'"
+        end
+
+        # @return [String] SQL for the row of a key: its state, and 1 when it is stale
+        def look(key)
+          "SELECT state, CASE WHEN #{stale} THEN 1 ELSE 0 END FROM #{table.quoted} WHERE #{key_is(key)}"
+        end
+
+        # @param state [String, nil] of the row; nil when it went away in between
+        # @param stale [Integer] as {#look} says
+        # @yieldreturn [Boolean] whether a stale row could be taken over
+        # @return [Symbol] {Claim} value, or {TAKEN_OVER}
+        def answer(state = nil, stale = 0)
+          done = state == CONFIRMED
+          return done ? Claim::DUPLICATE : Claim::IN_PROGRESS if stale.to_i.zero?
+          return Claim::IN_PROGRESS unless yield
+
+          done ? Claim::CLAIMED : TAKEN_OVER
         end
 
         def recorded_at
