@@ -132,12 +132,16 @@ RSpec.describe AceMQ::AMQP::Consumer do
         effects << message.attempt
         raise IOError, "down"
       end
-      with_bunny do |channel|
-        channel.default_exchange.publish('{"n":1}', routing_key: queue, headers: headers.merge(added), **properties)
-        eventually { expect(connection.message_count("#{queue}.dlq")).to eq(1) }
-        expect_unchanged(channel.basic_get("#{queue}.dlq"))
-      end
+      expect_unchanged(dead_letter_of(headers.merge(added)))
       expect(all_of(effects)).to eq(((5 - calls)..4).to_a)
+    end
+
+    def dead_letter_of(headers)
+      with_bunny do |channel|
+        channel.default_exchange.publish('{"n":1}', routing_key: queue, headers: headers, **properties)
+        eventually { expect(connection.message_count("#{queue}.dlq")).to eq(1) }
+        channel.basic_get("#{queue}.dlq")
+      end
     end
 
     def expect_unchanged(dead)

@@ -20,7 +20,7 @@ module AceMQ
             raise ArgumentError, "telemetry: #{observer.class} is no observer: it does not answer #{missing.join(", ")}"
           end
 
-          @observer = observer unless observer.is_a?(None)
+          @observer = observer unless observer.instance_of?(None)
           @told = {}
         end
 
