@@ -1,5 +1,7 @@
 # frozen_string_literal: true
 
+require_relative "log"
+
 module AceMQ
   module AMQP
     # What happens, told to whoever has subscribed to it by ActiveSupport::Notifications. Without ActiveSupport, or
@@ -31,7 +33,7 @@ module AceMQ
           name = name_of(event)
           return yield(nil) unless listening?(name)
 
-          ::ActiveSupport::Notifications.instrument(name, payload) { |kept| yield kept }
+          guarded(name) { |run| ::ActiveSupport::Notifications.instrument(name, payload) { |kept| run.call { yield kept } } }
         end
 
         # @param event [Symbol]
@@ -39,11 +41,28 @@ module AceMQ
         # @return [nil]
         def tell(event, **payload)
           name = name_of(event)
-          ::ActiveSupport::Notifications.instrument(name, payload) if listening?(name)
+          guarded(name) { ::ActiveSupport::Notifications.instrument(name, payload) } if listening?(name)
           nil
         end
 
         private
+
+        # What a subscriber raises is its own, and must neither end a relay nor roll a transaction back.
+        def guarded(name)
+          answer = failure = nil
+          yield(lambda do |&work|
+            answer = work.call
+          rescue Exception => e # rubocop:disable Lint/RescueException -- raised again below, whatever a subscriber makes of it
+            failure = e
+            raise
+          end)
+          answer
+        rescue StandardError => e
+          raise failure if failure
+
+          Log.error("a subscriber of #{name} raised #{e.class}: #{e.message}")
+          answer
+        end
 
         def name_of(event)
           NAMES.fetch(event)

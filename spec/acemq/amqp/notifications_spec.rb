@@ -127,6 +127,18 @@ RSpec.describe AceMQ::AMQP::Notifications do
     end
   end
 
+  it "lets no subscriber that raises get in the way of what it is told of" do
+    add_records(store, "a" => "one")
+    broken = ->(name, *) { raise IOError, "no logs today: #{name}" }
+    ActiveSupport::Notifications.subscribed(broken, /\.acemq\z/) do
+      expect { expect(relay.sweep).to eq 1 }.to output(/a subscriber of publish.acemq raised .*no logs today/).to_stderr
+      expect { described_class.around(:add) { raise ArgumentError, "its own" } }.to raise_error(ArgumentError, "its own")
+      expect { described_class.tell(:reconnect) }.to output(/reconnect.acemq/).to_stderr
+    end
+
+    expect(store.published).to eq %w[a]
+  end
+
   it "makes nothing, and measures nothing, where nobody listens" do
     expect(ActiveSupport::Notifications).not_to receive(:instrument)
 

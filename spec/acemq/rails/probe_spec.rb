@@ -1,0 +1,181 @@
+# frozen_string_literal: true
+
+require "acemq/rails"
+require "acemq/operations"
+require "socket"
+
+RSpec.describe AceMQ::Rails::Probe, :broker do
+  def get(path)
+    status, headers, body = probe.call("REQUEST_METHOD" => "GET", "PATH_INFO" => path)
+    @type = headers["content-type"]
+    [status, body.join]
+  end
+
+  def json(path)
+    status, body = get(path)
+    [status, JSON.parse(body, symbolize_names: true)]
+  end
+
+  def metric(name)
+    get("/metrics").last[/^#{name}(?:\{.*\})? (\S+)$/, 1]&.to_f
+  end
+
+  def state
+    get("/metrics").last.scan(/^acemq_relay_state\{.*state="(\w+)"\} 1$/).flatten
+  end
+
+  on_each_database(:postgres) do
+    before(:context) { make_outbox }
+    before { empty("acemq_outbox") }
+
+    let(:proxy) { new_proxy }
+    let(:amqp) { open_connection(proxy.url(broker.url)) }
+    let(:queue) { new_queue(open_connection) }
+    let(:relay) { new_relay(amqp, interval: 0.1) }
+    let(:probe) { described_class.new(relays: { "main" => relay }) }
+
+    it "is ready while the relay works, and says what it does" do
+      relay.start
+      eventually { expect(get("/ready").first).to eq 200 }
+
+      expect(json("/ready").last).to match(
+        ok: true, checks: { "outbox acemq_outbox": { ok: true },
+                            "relay main": { ok: true, degraded: false, state: match(/idle|publishing/), since: match(/Z\z/) } }
+      )
+      expect(get("/live").first).to eq 200
+      expect(@type).to eq "application/json"
+    end
+
+    it "is not ready without a broker, within 5 s, and again within 5 s; the state moves with it" do
+      relay.start
+      eventually { expect([get("/ready").first, metric("acemq_relay_connected")]).to eq [200, 1] }
+
+      proxy.refuse
+      eventually(5) { expect([get("/ready").first, state, metric("acemq_relay_connected")]).to eq [503, ["down"], 0] }
+      expect(json("/ready").last[:checks][:"relay main"]).to include(ok: false, state: "down", reason: /refused|reset/)
+      expect(get("/live").first).to eq 200 # a new process would have no broker either
+
+      proxy.resume
+      eventually(5) { expect([get("/ready").first, state.first]).to match [200, /idle|publishing/] }
+      expect(metric("acemq_relay_reconnects_total")).to be >= 1
+    end
+
+    it "is ready and degraded while the broker takes nothing, or the relay is paused" do
+      allow(amqp.transport).to receive(:blocked_reason).and_return("memory alarm")
+      relay.start
+      eventually { expect(json("/ready")).to match [200, hash_including(ok: true)] }
+      eventually { expect(state).to eq ["blocked"] }
+      expect(json("/ready").last[:checks][:"relay main"]).to include(degraded: true, reason: /memory alarm/)
+
+      allow(amqp.transport).to receive(:blocked_reason).and_return(nil)
+      relay.pause
+      eventually { expect(state).to eq ["paused"] }
+      expect(json("/ready").last[:checks][:"relay main"]).to include(ok: true, degraded: true)
+    end
+
+    it "is not alive when the thread of a relay is dead" do
+      expect(get("/live").first).to eq 503
+      relay.start
+
+      expect(get("/live").first).to eq 200
+    end
+
+    it "is not ready while the database does not answer, and does not wait for it for long" do
+      hanging = Thread::Queue.new
+      slow = AceMQ::Operations::Outboxes.new.first
+      allow(slow.store).to receive(:ping) { hanging.pop }
+      probe = described_class.new(relays: {}, outboxes: [slow], patience: 0.1)
+      before = Thread.list.size
+      answers = Array.new(3) { probe.call("PATH_INFO" => "/ready") }
+
+      expect(answers.map(&:first)).to eq [503] * 3
+      expect(answers.first.last.first).to include "no answer within 0.1 s"
+      expect(Thread.list.size - before).to be <= 1
+      hanging << nil
+      eventually { expect(probe.call("PATH_INFO" => "/ready").first).to eq 200 }
+    end
+
+    it "says that a database is gone" do
+      probe = described_class.new(relays: {}, outboxes: AceMQ::Operations::Outboxes.new.to_a)
+      answer = without_database { probe.call("PATH_INFO" => "/ready") }
+
+      expect(answer.first).to eq 503
+      expect(without_database { described_class.new(relays: {}).call("PATH_INFO" => "/metrics").last.first })
+        .to include(%(acemq_outbox_up{outbox="acemq_outbox"} 0))
+    end
+
+    it "shows what is in the outbox, at the moment of asking" do
+      store = outbox
+      put("held", to: "nobody.consumes.this")
+      sweep_quietly(relay)
+      put("waiting", to: "x")
+      store.add(outbox_record("broken", routing_key: "y"))
+      execute("UPDATE acemq_outbox SET attempts = 10 WHERE id = 'broken'")
+      execute("UPDATE acemq_outbox SET created_at = #{sql_time(-100)} WHERE id = 'waiting'")
+
+      expect([metric("acemq_outbox_pending"), metric("acemq_outbox_held_destinations"), metric("acemq_outbox_retired"),
+              metric("acemq_outbox_up")]).to eq [2, 1, 1, 1]
+      expect(metric("acemq_outbox_oldest_pending_seconds")).to be_between(100, 130)
+      expect(@type).to start_with "text/plain; version=0.0.4"
+    end
+
+    it "tells a monitor of rows that will not be tried again" do
+      expect(json("/outbox")).to eq [200, { ok: true, checks: { acemq_outbox: { ok: true, retired: 0 } } }]
+      put("broken", to: "x")
+      execute("UPDATE acemq_outbox SET attempts = 10")
+      stub_const("#{described_class}::FRESH", 0)
+      fresh = described_class.new(relays: {})
+
+      expect(fresh.call("PATH_INFO" => "/outbox").first).to eq 503
+    end
+
+    it "knows no other path" do
+      expect(json("/")).to eq [404, { paths: %w[/live /ready /outbox /metrics] }]
+    end
+
+    it "is ready without a relay and without a broker: rows can be written" do
+      expect(described_class.new(relays: {}).call("PATH_INFO" => "/ready").first).to eq 200
+    end
+  end
+
+  describe AceMQ::Rails::ProbeServer do
+    subject(:server) { described_class.new(app, port: 0) }
+
+    let(:app) { ->(env) { [200, { "content-type" => "text/plain" }, ["you asked for ", env["PATH_INFO"], "\n"]] } }
+
+    before { server.start }
+    after { server.stop }
+
+    def ask(text)
+      socket = TCPSocket.new("127.0.0.1", server.port)
+      socket.write(text)
+      socket.read
+    ensure
+      socket&.close
+    end
+
+    it "speaks as much HTTP as is needed" do
+      expect(ask("GET /ready?full=1 HTTP/1.1\r\nHost: x\r\n\r\n"))
+        .to eq "HTTP/1.1 200 OK\r\ncontent-type: text/plain\r\ncontent-length: 21\r\nconnection: close\r\n\r\nyou asked for /ready\n"
+      expect(ask("HEAD / HTTP/1.1\r\n\r\n")).to end_with "content-length: 16\r\nconnection: close\r\n\r\n"
+      expect(ask("POST / HTTP/1.1\r\n\r\n")).to start_with "HTTP/1.1 405"
+    end
+
+    it "listens on the loopback interface alone, and no longer once it is stopped" do
+      expect(server.instance_variable_get(:@server).addr[3]).to eq "127.0.0.1"
+      server.stop
+      expect { TCPSocket.new("127.0.0.1", server.port) }.to raise_error(Errno::ECONNREFUSED)
+    end
+
+    it "is not kept by a client that says nothing" do
+      silent = TCPSocket.new("127.0.0.1", server.port)
+
+      expect(ask("GET / HTTP/1.0\r\n\r\n")).to include "you asked for /"
+      silent.close
+    end
+
+    it "says that a port is taken" do
+      expect { described_class.new(app, port: server.port).start }.to raise_error(Errno::EADDRINUSE)
+    end
+  end
+end
