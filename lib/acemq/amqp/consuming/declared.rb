@@ -75,12 +75,15 @@ module AceMQ
           end
         end
 
+        # A connection that was lost and is back looks like a refusal; a second refusal is one.
+        #
         # @param needed [String] a queue without which nothing goes
-        def accepted?(consequence, needed: @ladder.source)
-          yield
+        def accepted?(consequence, needed: @ladder.source, again: true, &declaration)
+          declaration.call
           true
         rescue TransportError => e
           raise unless there?(needed)
+          return accepted?(consequence, needed: needed, again: false, &declaration) if again
 
           Log.warn("#{e.message}; #{consequence}")
           false

@@ -35,7 +35,7 @@ module AceMQ
             return false if @closed
 
             insert(Entry.new(Deadline.now + delay, copy))
-            @thread = Thread.new { run } unless @thread&.alive?
+            start unless @thread&.alive?
             @changed.broadcast
           end
           @tell.call
@@ -86,9 +86,12 @@ module AceMQ
           @entries.insert(place, entry)
         end
 
+        def start
+          @thread = Thread.new { run }
+          @thread.name = @name
+        end
+
         def run
-          Thread.current.name = @name
-          Thread.current.report_on_exception = false
           while (copy = next_copy)
             let_out(copy)
           end
