@@ -3,7 +3,7 @@
 # The database has leased the rows, and its session ends before we know of it: nobody works on them, and whatever comes
 # after them in their destination would wait for their lease to end.
 RSpec.describe "A claim that the database has made and we never heard of" do
-  patterns = AceMQ::AMQP::Patterns
+  let(:patterns) { AceMQ::AMQP::Patterns }
 
   let(:store) { patterns::ActiveRecordOutboxStore.new(lease: 60) }
 
@@ -21,7 +21,10 @@ RSpec.describe "A claim that the database has made and we never heard of" do
       put_three
     end
 
-    after { Through.remove_connection }
+    after do
+      proxy.resume
+      Through.remove_connection
+    end
 
     let(:config) { AceMQ::SpecSupport::Database.config(database) }
     let(:proxy) { AceMQ::SpecSupport::Proxy.new(config[:port]).tap { |proxy| cleanups << -> { proxy.close } } }
@@ -29,9 +32,9 @@ RSpec.describe "A claim that the database has made and we never heard of" do
 
     # From the statement on that leases.
     def hold_answers_of_the_lease
-      allow_any_instance_of(patterns::Leasing).to receive(:take).and_wrap_original do |take, *lists|
+      allow_any_instance_of(patterns::Leasing).to receive(:take).and_wrap_original do |take, *arguments|
         proxy.stall(:down)
-        take.call(*lists)
+        take.call(arguments.last)
       end
     end
 
