@@ -43,9 +43,12 @@ module AceMQ
 
           private
 
-          # Thread#[] belongs to the fiber.
+          # Thread#[] belongs to the fiber. A forked child has copies of its parent's, and no right to settle them.
           def entries
-            Thread.current[VARIABLE] ||= {}
+            process, claims = Thread.current[VARIABLE]
+            return claims if process == Process.pid
+
+            {}.tap { |fresh| Thread.current[VARIABLE] = [Process.pid, fresh] }
           end
         end
       end

@@ -114,6 +114,28 @@ RSpec.describe AceMQ::AMQP::Patterns::ActiveRecordIdempotencyStore, "claims" do
     end
   end
 
+  # Case 9.
+  on_each_database(:postgres, :mariadb) do
+    it "belong to their process: a forked child cannot settle what its parent has claimed, and claims on its own" do
+      make_idempotency
+      store.claim("k")
+      ActiveRecord::Base.connection_pool.release_connection
+      reader, writer = IO.pipe
+      pid = fork do
+        answers = [store.confirm("k"), store.forget("k"), store.claim("k"), store.claim("c"), store.confirm("c")]
+        writer.write(answers.inspect)
+        writer.close
+        exit!(0)
+      end
+      writer.close
+      Process.wait(pid)
+
+      expect(reader.read).to eq [false, false, :in_progress, :claimed, true].inspect
+      expect(store.confirm("k")).to be true
+      expect(store.claim("c")).to eq :duplicate
+    end
+  end
+
   describe "with a model" do
     on_each_database(:sqlite) do
       it "uses its table" do
@@ -136,7 +158,7 @@ RSpec.describe AceMQ::AMQP::Patterns::ActiveRecordIdempotencyStore, "claims" do
             1_100.times { |i| store.claim("k#{i}") }
           end
           ActiveRecord::Base.connection_pool.release_connection
-          [Thread.current[AceMQ::AMQP::Patterns::ExecutionClaims::VARIABLE].size, store.confirm("k1099")]
+          [Thread.current[AceMQ::AMQP::Patterns::ExecutionClaims::VARIABLE].last.size, store.confirm("k1099")]
         end
 
         expect(remembered).to eq [AceMQ::AMQP::Patterns::ExecutionClaims::LIMIT, true]
