@@ -287,8 +287,51 @@ RSpec.describe AceMQ::AMQP::Consumer do
     end
   end
 
+  describe "a deploy" do
+    it "lets handlers end, places what waits, and gives back what is not begun" do
+      gate = Thread::Queue.new
+      consuming = open_connection
+      consume(queue, on: consuming, retry_policy: policy(3, 25), prefetch: 3) do |message|
+        effects << message.payload
+        next ack.retry if message.payload == "fails"
+        next ack.in_progress(25) if message.payload == "busy"
+
+        gate.pop
+        ack.accept
+      end
+      connection.publish_all(%w[fails busy slow next], to: queue)
+      eventually { expect(effects.size).to eq(3) }
+      closing = Thread.new { consuming.close(timeout: 10) }
+      eventually { expect(connection.message_count(queue)).to eq(3) } # the retry, the busy one, the next one
+      gate << true
+      closing.join
+
+      left = drain(connection, queue).to_h { |delivery| [delivery.body, delivery.headers["x-acemq-attempt"]] }
+      expect(left).to eq('"fails"' => 2, '"busy"' => 1, '"next"' => 1)
+    end
+
+    it "has the message of a handler that did not end handed out again, and its answer discarded" do
+      gate = Thread::Queue.new
+      consuming = open_connection
+      consume(queue, on: consuming) do |message|
+        effects << message.payload
+        gate.pop
+        ack.reject("too late")
+      end
+      connection.publish("slow", to: queue)
+      eventually { expect(effects.size).to eq(1) }
+
+      expect { consuming.close(timeout: 0.2) }.to raise_error(AceMQ::AMQP::DrainTimeout, /1 of #{queue}/)
+      gate << true
+      eventually { expect(connection.message_count(queue)).to eq(1) }
+      expect(drain(connection, queue).map(&:redelivered)).to eq([true])
+      expect(connection.message_count("#{queue}.dlq")).to eq(0)
+    end
+  end
+
   describe "a broker that blocks publishing" do
     it "has a retry held until it may be published, while acks go on" do
+      broker.alarm!(false) # skips the example at once where the broker is not ours
       allow(AceMQ::AMQP::Log).to receive(:error)
       gate = Thread::Queue.new
       impatient = open_connection(broker.url, confirm_timeout: 1)

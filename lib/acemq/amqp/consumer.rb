@@ -24,6 +24,10 @@ module AceMQ
       # Seconds at most for the broker to say that it delivers no more.
       STOP_TIMEOUT = 5.0
 
+      # Seconds after which a broker hands out again what is not acknowledged, unless it is set up otherwise
+      # (`consumer_timeout`).
+      ACKNOWLEDGED_WITHIN = 1800
+
       # @return [String]
       attr_reader :queue
       # @return [RetryPolicy]
@@ -109,6 +113,7 @@ module AceMQ
       # @raise [TransportError] when the queue does not exist
       # @api private
       def start
+        warn_about_long_waits
         @declared.declare
         @subscription = @connection.subscribe(queue, **@options.subscription) { |delivery| receive(delivery) }
         self
@@ -158,6 +163,16 @@ module AceMQ
       end
 
       private
+
+      # Such a message would be handed out again before its time, with the same attempt, and never come to an end.
+      def warn_about_long_waits
+        threshold = @options.retry_threshold
+        longest = retry_policy.schedule.reject { |delay| RetryLadder.waits_in_broker?(delay, threshold) }.max
+        return unless longest && longest >= ACKNOWLEDGED_WITHIN
+
+        Log.warn("retries of #{queue} wait up to #{longest} s in the consumer, where a broker takes back what is not " \
+                 "acknowledged within #{ACKNOWLEDGED_WITHIN} s (consumer_timeout); give a retry_threshold below that")
+      end
 
       def receive(delivery)
         take(Consuming::Original.new(delivery, Consuming::Work.envelope(delivery)))

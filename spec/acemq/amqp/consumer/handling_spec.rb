@@ -278,6 +278,14 @@ RSpec.describe AceMQ::AMQP::Consumer, "and its handler", :consuming do
       end
     end
 
+    it "warns of waits that the broker would not sit through" do
+      day = AceMQ::AMQP::RetryPolicy.fixed(3, 86_400)
+
+      expect { consume(retry_policy: day, retry_threshold: 0) { ack.accept } }
+        .to output(/retries of orders wait up to 86400.0 s in the consumer.*retry_threshold/).to_stderr
+      expect { consume(retry_policy: day) { ack.accept } }.not_to output.to_stderr
+    end
+
     it "fails when the queue does not exist" do
       transport.missing!("orders")
 
