@@ -58,9 +58,11 @@ module AceMQ
         run(sbin("rabbitmqctl"), "--quiet", "--node", node, *arguments, env: environment)
       end
 
-      # The memory alarm: the broker stops reading from connections that publish.
+      # The memory alarm: the broker stops reading from connections that publish. Set by its name, since RabbitMQ 4 no
+      # longer takes a limit of nothing.
       def alarm!(raised)
-        ctl("set_vm_memory_high_watermark", raised ? "0" : "0.6")
+        memory = "{resource_limit, memory, node()}"
+        ctl("eval", raised ? "rabbit_alarm:set_alarm({#{memory}, []})." : "rabbit_alarm:clear_alarm(#{memory}).")
       end
 
       def start
@@ -131,11 +133,23 @@ module AceMQ
 
       # The node listens at the end of its boot; the first frame it sends is connection.start.
       def ready?
+        greets? && (@tls_port.nil? || listens?(@tls_port))
+      end
+
+      def greets?
         Socket.tcp(HOST, port, connect_timeout: 1) do |socket|
           socket.write(PROTOCOL_HEADER)
           socket.wait_readable(2) && socket.readpartial(1) == "\x01"
         end
       rescue SystemCallError, EOFError
+        false
+      end
+
+      # RabbitMQ opens it a moment after the other.
+      def listens?(port)
+        Socket.tcp(HOST, port, connect_timeout: 1, &:close)
+        true
+      rescue SystemCallError
         false
       end
     end
