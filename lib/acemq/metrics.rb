@@ -25,9 +25,12 @@ module AceMQ
   # | `acemq_messages_handled_total` | counter | queue, outcome |
   # | `acemq_message_handle_seconds` | histogram | queue |
   # | `acemq_messages_duplicate_total` | counter | |
+  # | `acemq_idempotency_total` | counter | outcome |
   class Metrics
     LATENCY = [0.005, 0.01, 0.025, 0.05, 0.1, 0.25, 0.5, 1, 2.5, 5, 10, 30, 60, 300, 1800].freeze
     WORK = [0.005, 0.01, 0.025, 0.05, 0.1, 0.25, 0.5, 1, 2.5, 5, 10, 30].freeze
+
+    EVENTS = %i[add claim publish mark retire lease_lost blocked reconnect handle duplicate idempotency sweep].freeze
 
     @lock = Mutex.new
 
@@ -51,11 +54,12 @@ module AceMQ
       @handled = counter("acemq_messages_handled_total", "Messages handled, by what was decided")
       @handling = histogram("acemq_message_handle_seconds", "From the delivery to the decision", WORK)
       @duplicates = counter("acemq_messages_duplicate_total", "Messages whose work had been done before")
+      @claims = counter("acemq_idempotency_total", "Claims on idempotency keys, by what came of them")
     end
 
     # @return [self]
     def start
-      @subscriptions ||= %i[add claim publish mark retire lease_lost blocked reconnect handle duplicate sweep].map do |event|
+      @subscriptions ||= EVENTS.map do |event|
         name = AMQP::Notifications::NAMES.fetch(event)
         ::ActiveSupport::Notifications.monotonic_subscribe(name) do |_, began, ended, _, payload|
           send(event, payload, ended - began)
@@ -138,6 +142,10 @@ module AceMQ
 
     def duplicate(_payload, _seconds)
       @duplicates.add(1)
+    end
+
+    def idempotency(payload, _seconds)
+      @claims.add(1, outcome: payload[:outcome])
     end
 
     def sweep(payload, seconds)

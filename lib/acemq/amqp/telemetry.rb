@@ -30,6 +30,8 @@ module AceMQ
       SET_ASIDE_FAILED = "acemq.messages.set.aside.failed"
       # Retries that found no queue to wait in, by queue.
       RUNG_MISSING = "acemq.retry.rung.missing"
+      # Claims on idempotency keys by outcome, see {Patterns::HitRate}.
+      IDEMPOTENCY_TOTAL = "acemq.idempotency.total"
     end
   end
 end

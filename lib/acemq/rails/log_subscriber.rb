@@ -55,6 +55,14 @@ module AceMQ
         info { "acemq: the work of #{event.payload[:key].inspect} was done before; its message is accepted" }
       end
 
+      def idempotency(event)
+        key = event.payload[:key].inspect
+        case event.payload[:outcome]
+        when :taken_over then warn { "acemq: the work of #{key} is begun again: whoever had begun with it never finished" }
+        when :lost then warn { "acemq: the work of #{key} was refused: it took longer than its claim, and somebody else has it" }
+        end
+      end
+
       private
 
       def place(said)

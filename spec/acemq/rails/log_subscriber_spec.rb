@@ -30,6 +30,8 @@ RSpec.describe AceMQ::Rails::LogSubscriber do
       .to eq "ERROR acemq: outbox row a for shop/placed is retired, until acemq retry a: too large\n"
     expect(tell(:lease_lost, rows: 3)).to match(/\AWARN acemq: 3 rows were somebody else's/)
     expect(tell(:blocked, reason: "memory alarm")).to match(/\AWARN acemq: the broker has blocked publishing \(memory alarm\)/)
+    expect(tell(:idempotency, key: "k-1", outcome: :taken_over)).to match(/\AWARN acemq: the work of "k-1" is begun again/)
+    expect(tell(:idempotency, key: "k-1", outcome: :lost)).to match(/\AWARN acemq: the work of "k-1" was refused/)
   end
 
   it "writes what is good to know, and what goes on all the time for who debugs" do
@@ -43,7 +45,8 @@ RSpec.describe AceMQ::Rails::LogSubscriber do
       .to match(/\ADEBUG acemq: q m \(t, attempt 2\) retried/)
   end
 
-  it "says nothing of a look that found nothing" do
+  it "says nothing of a look that found nothing, and of work that is done for the first time" do
+    expect(tell(:idempotency, key: "k-1", outcome: :first)).to be_nil
     expect(tell(:claim, claimed: 0)).to be_nil
     expect(tell(:claim, claimed: 7)).to match(/\ADEBUG acemq: 7 rows claimed/)
   end

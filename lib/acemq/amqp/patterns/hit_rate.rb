@@ -1,5 +1,7 @@
 # frozen_string_literal: true
 
+require_relative "../telemetry"
+
 module AceMQ
   module AMQP
     module Patterns
@@ -21,7 +23,7 @@ module AceMQ
         OUTCOMES = %i[first duplicate in_progress taken_over lost].freeze
 
         # What observers are told, with the label `outcome`.
-        METRIC = "acemq.idempotency.total"
+        METRIC = Telemetry::IDEMPOTENCY_TOTAL
 
         def initialize
           @counts = OUTCOMES.to_h { |outcome| [outcome, 0] }

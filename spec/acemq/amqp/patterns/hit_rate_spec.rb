@@ -1,6 +1,7 @@
 # frozen_string_literal: true
 
 require "active_support/notifications"
+require "acemq/metrics"
 
 RSpec.describe AceMQ::AMQP::Patterns::HitRate do
   let(:ack) { AceMQ::AMQP::Ack }
@@ -67,6 +68,17 @@ RSpec.describe AceMQ::AMQP::Patterns::HitRate do
 
     store_name = "AceMQ::AMQP::Patterns::InMemoryIdempotencyStore"
     expect(events).to eq [{ outcome: :first, key: "m-1", store: store_name }, { outcome: :duplicate, key: "m-1", store: store_name }]
+  end
+
+  it "is among the metrics" do
+    metrics = AceMQ::Metrics.new.start
+    idempotent(answering(:claimed, taken_over: true)) { ack.accept }.call(message("m-1"))
+    late = idempotent(answering(:claimed)) { raise AceMQ::AMQP::Patterns::ClaimLostError, "late" }
+    expect { late.call(message("m-2")) }.to raise_error(AceMQ::AMQP::Patterns::ClaimLostError)
+
+    expect(metrics.to_prometheus).to include('acemq_idempotency_total{outcome="taken_over"} 1', 'acemq_idempotency_total{outcome="lost"} 1')
+  ensure
+    metrics.stop
   end
 
   it "lets no observer get in the way of the work" do
