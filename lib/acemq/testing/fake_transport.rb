@@ -2,6 +2,7 @@
 
 require_relative "fake_delivery"
 require_relative "fake_subscription"
+require_relative "faults"
 
 module AceMQ
   module Testing
@@ -11,6 +12,8 @@ module AceMQ
     # Messages can be pulled back from queues that they were addressed to by name
     # on the default exchange, or by a binding with exactly their routing key.
     class FakeTransport
+      include Faults
+
       # What was published.
       #
       # @!attribute exchange [String]
@@ -88,7 +91,8 @@ module AceMQ
         message = Published.new(exchange: exchange, routing_key: routing_key, body: body, content_type: content_type,
                                 message_id: message_id, headers: headers, persistent: persistent, reply_to: reply_to,
                                 mandatory: mandatory)
-        @mutex.synchronize { accept(message) }
+        fate = suffer(message)
+        @mutex.synchronize { accept(message) } unless fate == :lost
         message_id
       end
 
@@ -204,6 +208,7 @@ module AceMQ
 
       def accept(message)
         refuse_while_blocked
+        @open = true
         targets = targets(message)
         refuse_unroutable(message) if message.mandatory && targets.any? && (targets - @missing).empty?
 
