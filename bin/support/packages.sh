@@ -3,7 +3,7 @@
 
 # shellcheck disable=SC2034
 RUBY_PACKAGES="ruby ruby-dev ruby-bundler rake ruby-rspec rubocop yard build-essential libclang-dev git
-  ruby-activejob ruby-activerecord ruby-railties ruby-sqlite3 ruby-pg ruby-mysql2 ruby-bunny"
+  ruby-activejob ruby-activerecord ruby-railties ruby-sqlite3 ruby-pg ruby-mysql2 ruby-bunny puma"
 
 # server_packages SERVER...: their packages, less those of a server that the environment names.
 server_packages() {

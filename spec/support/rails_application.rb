@@ -82,6 +82,7 @@ module AceMQ
       def initialize(database: nil, installed: false, application: "")
         @root = Dir.mktmpdir("acemq-app")
         @running = []
+        @started = 0
         base(application)
         database_files(database || SQLITE) if database || installed
         Installed.copy_to(root) if installed
@@ -114,7 +115,7 @@ module AceMQ
 
       # @return [Running]
       def start(*command, env: {})
-        log = File.join(root, "process.#{@running.size}.log")
+        log = File.join(root, "process.#{@started += 1}.log")
         pid = Process.spawn(environment(env), RbConfig.ruby, "-W0", *command, chdir: root, %i[out err] => log)
         Running.new(pid, log).tap { |process| @running << process }
       end
@@ -124,8 +125,13 @@ module AceMQ
         File.join(EXECUTABLES, name)
       end
 
-      def remove
+      def kill_all
         @running.each(&:kill)
+        @running.clear
+      end
+
+      def remove
+        kill_all
         FileUtils.rm_rf(root)
       end
 
