@@ -106,7 +106,8 @@ module AceMQ
       # @raise [ArgumentError] for an unknown field
       def with(**changes)
         changed = self.class.new(**fields, **changes)
-        changes.key?(:headers) ? changed : changed.send(:carrying, headers)
+        kept = { "@headers": headers, "@route": route }.reject { |name, _| changes.key?(name[1..].to_sym) }
+        kept.empty? ? changed : changed.send(:carrying, kept)
       end
 
       # @return [Boolean] whether both would be written alike
@@ -147,12 +148,12 @@ module AceMQ
       # Received headers are carried on as they came: refusing one would leave a
       # message that can be neither handled nor set aside.
       def carrying(received)
-        dup.tap { |copy| copy.instance_variable_set(:@headers, received.freeze) }.freeze
+        dup.tap { |copy| received.each { |name, headers| copy.instance_variable_set(name, headers) } }.freeze
       end
 
       def fields
         { id: id, type: type, version: version, correlation_id: correlation_id, causation_id: causation_id,
-          attempt: attempt, first_seen: first_seen, origin: origin, error: error, claim: claim, route: route }
+          attempt: attempt, first_seen: first_seen, origin: origin, error: error, claim: claim }
       end
 
       def reserved_headers(routing_key)

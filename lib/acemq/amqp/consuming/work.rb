@@ -26,16 +26,7 @@ module AceMQ
           # @param delivery [Delivery]
           # @return [Envelope] of whatever was received
           def envelope(delivery)
-            read(delivery, delivery.headers)
-          rescue ArgumentError
-            # A route that no library of the family has written: without it the rest is still who the message is.
-            read(delivery, delivery.headers.to_h.transform_keys(&:to_s).except(*Headers::ROUTE))
-          end
-
-          private
-
-          def read(delivery, headers)
-            Envelope.from_headers(headers, delivery.routing_key, message_id: delivery.message_id)
+            Envelope.from_headers(delivery.headers, delivery.routing_key, message_id: delivery.message_id)
           end
         end
 
