@@ -19,7 +19,7 @@ Gem::Specification.new do |spec|
   # Cargo reads every manifest of the workspace, and a manifest that names a missing file does not parse:
   # all Rust files are packed, tests and benchmarks included.
   spec.files = Dir.chdir(__dir__) do
-    packed = Dir["Cargo.{toml,lock}", "LICENSE", "*.md", ".yardopts", "docs/**/*.md", "examples/**/*", "exe/*",
+    packed = Dir["Cargo.{toml,lock}", "LICENSE", "*.md", ".yardopts", "docs/**/*.md", "examples/**/*", "exe/*", "share/**/*",
                  "lib/**/*.{rb,tt,rake}", "ext/**/*.{rs,toml,rb,md}"]
     packed.select { |path| File.file?(path) }.grep_v(%r{/target/})
   end
