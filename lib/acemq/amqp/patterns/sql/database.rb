@@ -51,7 +51,8 @@ module AceMQ
         def join(&block)
           return lend(&block) unless @shard
 
-          ::ActiveRecord::Base.connected_to(shard: @shard, prevent_writes: @model.current_preventing_writes) { lend(&block) }
+          ::ActiveRecord::Base.connected_to(role: @model.current_role, shard: @shard,
+                                            prevent_writes: @model.current_preventing_writes) { lend(&block) }
         end
 
         # {#join}, for a write.
