@@ -70,7 +70,7 @@ module AceMQ
         end
 
         def collation(sql)
-          loose = %w[id exchange_name routing_key].select { |name| sql.db.lookalikes?(sql.table[name], "a") }
+          loose = %w[id exchange_name routing_key].select { |name| sql.db.lookalikes?(sql.table.collation(name), "a") }
           return if loose.empty?
 
           Finding.warning(subject, "#{loose.join(", ")} take texts that differ in case or accents for the same", UPDATE)

@@ -5,8 +5,6 @@ module AceMQ
     module Patterns
       # @api private
       class RawSQLite < RawConnection
-        # How a column or an index of a table's own making is to be compared.
-        COLLATION = /\bCOLLATE\s+"?(\w+)/i
         WHERE = /\bWHERE\b(.*)\z/im
 
         def adapter_name
@@ -28,8 +26,7 @@ module AceMQ
 
         # @return [Array<Column>]
         def columns(table)
-          collations = collations(table)
-          table_info(table).map { |_, name, type| column(name, type, collations[name]) }
+          table_info(table).map { |_, name, type| column(name, type) }
         end
 
         def primary_key(table)
@@ -51,16 +48,6 @@ module AceMQ
 
         def indexed_columns(name)
           execute("PRAGMA index_info(#{quote_column_name(name)})").rows.map { |row| row[2] }
-        end
-
-        # A table's collations are in its statement only.
-        def collations(table)
-          statement = select_value("SELECT sql FROM sqlite_master WHERE type = 'table' " \
-                                   "AND lower(name) = lower(#{quote(table)})").to_s
-          statement.split(",").each_with_object({}) do |part, found|
-            collation = part[COLLATION, 1] or next
-            found[part[/["`\[]?(\w+)["`\]]?\s+[a-z]\w*/i, 1]] = collation
-          end
         end
       end
     end

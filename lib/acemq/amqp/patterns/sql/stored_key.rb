@@ -16,6 +16,9 @@ module AceMQ
         # Looks like a digest's end: kept as it is, it could be the stored form of another key.
         DIGESTED = /:\h{#{DIGEST}}\s*\z/
 
+        # Types whose limit is one of bytes.
+        BINARY = /binary|blob|bytea/i
+
         # What no collation takes for anything else.
         PLAIN = %r{\A[a-z0-9:_./-]*\z}
 
@@ -28,7 +31,7 @@ module AceMQ
             column = table["message_id"]
             limit = column.limit || LIMIT
             text = Text.utf8(key)
-            return text if text && keepable?(table, text, limit) && apart?(db, column, text)
+            return text if text && keepable?(table, text, limit) && apart?(db, table, text)
 
             digested(key, text, limit)
           end
@@ -39,17 +42,18 @@ module AceMQ
           def of_others(db, table, key)
             column = table["message_id"]
             text = Text.utf8(key)
-            text if text && keepable?(table, text, column.limit || LIMIT) && !apart?(db, column, text)
+            text if text && keepable?(table, text, column.limit || LIMIT) && !apart?(db, table, text)
           end
 
           private
 
           def keepable?(table, text, limit)
-            text.length <= limit && !text.include?("\0") && table.writes?("message_id", text)
+            length = BINARY.match?(table["message_id"].sql_type) ? text.bytesize : text.length
+            length <= limit && !text.include?("\0") && table.writes?("message_id", text)
           end
 
-          def apart?(db, column, text)
-            !DIGESTED.match?(text) && (PLAIN.match?(text) || !db.lookalikes?(column, text))
+          def apart?(db, table, text)
+            !DIGESTED.match?(text) && (PLAIN.match?(text) || !db.lookalikes?(table.collation("message_id"), text))
           end
 
           # ASCII only, because the column may have no more.

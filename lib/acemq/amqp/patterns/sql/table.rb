@@ -69,12 +69,20 @@ module AceMQ
           @columns = db.connection.columns(name).to_h { |column| [column.name, column] }
           @indexes = db.connection.indexes(name)
           @longest_statement = db.longest_statement
-          @repertoires = @columns.transform_values { |column| narrower(db.charset(column), db.connection_charset) }
+          @collations = db.collations(name, @columns)
+          connection_charset = db.connection_charset
+          @repertoires = @columns.transform_values { |column| narrower(db.charset(column), connection_charset) }
         end
 
         # @return [ActiveRecord::ConnectionAdapters::Column]
         def [](column)
           @columns.fetch(column)
+        end
+
+        # @param column [String]
+        # @return [String, nil] by what texts of the column are compared; nil where that is their bytes
+        def collation(column)
+          @collations[column]
         end
 
         # @return [Boolean] whether the column's character set has all characters of the text

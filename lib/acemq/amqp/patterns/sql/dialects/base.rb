@@ -110,9 +110,16 @@ module AceMQ
             "published_at IS NULL"
           end
 
-          # @return [Boolean] whether the column may take two different texts for equal, of which this is one
-          def lookalikes?(_column, _text)
-            false
+          # @return [Boolean] whether a column under the collation may take two different texts for equal, of which this is
+          #   one
+          def lookalikes?(collation, _text)
+            !collation.nil?
+          end
+
+          # @param columns [Hash{String => ActiveRecord::ConnectionAdapters::Column}]
+          # @return [Hash{String => String}] column to collation, see {Table#collation}
+          def collations(_table, columns)
+            columns.transform_values(&:collation).compact
           end
 
           # @return [Integer, nil] bytes, where statements are limited

@@ -98,9 +98,9 @@ module AceMQ
             index.columns.first(4) == INDEX
           end
 
-          def lookalikes?(column, text)
-            return false if column.collation.nil? || EXACT.match?(column.collation)
-            return text.end_with?(" ") if EXACT_BUT_SPACES.match?(column.collation)
+          def lookalikes?(collation, text)
+            return false if collation.nil? || EXACT.match?(collation)
+            return text.end_with?(" ") if EXACT_BUT_SPACES.match?(collation)
 
             true
           end
@@ -156,13 +156,13 @@ module AceMQ
 
           # An id that only resembles one that is there already would be dropped as its repetition.
           def refuse_lookalike(table, key, value)
-            return unless lookalikes?(table[key], value.delete_prefix("'").delete_suffix("'"))
+            return unless lookalikes?(table.collation(key), value.delete_prefix("'").delete_suffix("'"))
 
             there = rows("SELECT #{key} FROM #{table.quoted} WHERE #{key} = #{value}", "AceMQ add").dig(0, 0)
             return if there.nil? || quote(there) == value
 
             raise ArgumentError, "#{key} #{value} cannot be told from #{quote(there)}, which is there already, under the " \
-                                 "collation #{table[key].collation} of #{table.name}.#{key}; change that to utf8mb4_bin"
+                                 "collation #{table.collation(key)} of #{table.name}.#{key}; change that to utf8mb4_bin"
           end
         end
       end

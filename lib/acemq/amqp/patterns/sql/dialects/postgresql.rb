@@ -138,8 +138,8 @@ module AceMQ
           end
 
           # A column under a collation of its own, or of a type that ignores case, may not go by bytes.
-          def lookalikes?(column, _text)
-            !column.collation.nil? || column.sql_type == "citext"
+          def collations(table, columns)
+            super.merge(columns.transform_values(&:sql_type).select { |_, type| type == "citext" })
           end
 
           private

@@ -124,8 +124,11 @@ module AceMQ
             index.columns == INDEX && index.where.to_s.match?(/published_at IS NULL/i)
           end
 
-          def lookalikes?(column, _text)
-            !column.collation.nil? && !column.collation.casecmp?("binary")
+          # By which keys are kept apart is what the index of the primary key goes by.
+          def collations(table, _columns)
+            index = rows("PRAGMA index_list(#{quote(table)})", "AceMQ check").find { |row| row[3] == "pk" } or return {}
+            indexed = rows("PRAGMA index_xinfo(#{quote(index[1])})", "AceMQ check").select { |row| row[5] == 1 }
+            indexed.to_h { |row| [row[2], row[4]] }.reject { |_, collation| collation == "BINARY" }
           end
 
           private
