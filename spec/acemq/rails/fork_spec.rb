@@ -2,6 +2,7 @@
 
 require "acemq/rails"
 require "securerandom"
+require "tmpdir"
 
 # Case 9. Puma with preload_app!, Resque, Spring: the parent has published before it forks.
 RSpec.describe "AceMQ::Rails after a fork", :broker do
@@ -48,6 +49,29 @@ RSpec.describe "AceMQ::Rails after a fork", :broker do
     10.times { AceMQ::Rails.publish({}, to: queue) }
 
     expect(AceMQ::Rails.connection.message_count(queue)).to eq(50)
+  end
+
+  # `rails server -d` and its like: the process that goes on is not the one that has published.
+  it "dials anew in a process that has made itself a daemon, and relays there" do
+    Dir.mktmpdir do |folder|
+      log = File.join(folder, "log")
+      ended(child do
+        AceMQ::Rails.publish({ "n" => 1 }, to: queue)
+        store = AceMQ::AMQP::Patterns::InMemoryOutboxStore.new
+        relay = AceMQ::AMQP::Patterns::OutboxRelay.new(AceMQ::Rails.connection, store, interval: 0.02).start
+        Process.daemon(true, true)
+        AceMQ::Rails.publish({ "n" => 2 }, to: queue)
+        store.add(AceMQ::AMQP::Patterns.record(AceMQ::Rails.connection, { "n" => 3 }, to: queue))
+        inherited = relay.running?
+        relay.start
+        sleep 0.01 until store.size.zero?
+        AceMQ::Rails.disconnect!
+        File.write(log, [inherited, relay.running?].inspect)
+      end)
+      eventually { expect(File.exist?(log) && File.read(log)).to eq "[false, false]" }
+    end
+
+    expect(AceMQ::Rails.connection.message_count(queue)).to eq(3)
   end
 
   it "closes nothing of the parent's in a child that only ends" do

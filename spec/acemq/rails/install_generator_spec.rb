@@ -1,42 +1,20 @@
 # frozen_string_literal: true
 
-require "open3"
-require "tmpdir"
+require "acemq/rails"
+require "erb"
+require "yaml"
 
 RSpec.describe "the generator acemq:install" do
-  # In a process of its own, because Rails' generators load much of Rails.
-  def generate(*options)
-    folder = Dir.mktmpdir
-    script = <<~RUBY
-      require "generators/acemq/install/install_generator"
-      Acemq::Generators::InstallGenerator.start(ARGV, destination_root: #{folder.inspect}, quiet: true)
-    RUBY
-    output, status = Open3.capture2e(RbConfig.ruby, "-I", File.expand_path("../../../lib", __dir__), "-e", script, "--", *options)
-    raise output unless status.success?
-
-    folder
-  end
-
-  def migrations(folder)
-    Dir[File.join(folder, "db/migrate/*.rb")].sort.map do |file|
-      load file
-      Object.const_get(File.basename(file, ".rb").sub(/\A\d+_/, "").camelize)
-    end
-  end
-
-  def run(migration, direction)
-    ActiveRecord::Migration.suppress_messages { migration.migrate(direction) }
-  ensure
-    ActiveRecord::Base.connection_pool.release_connection
-  end
-
   def index_names
     connection { |db| db.indexes("acemq_outbox").map(&:name) }
   end
 
+  theirs = "# theirs\n"
+  theirs_at = "app/models/outbox_message.rb"
+
   before(:context) do
-    @fresh = generate
-    @existing = generate("--existing")
+    @fresh = generate("install")
+    @existing = generate("install", "--existing", files: { theirs_at => theirs })
   end
 
   after(:context) { FileUtils.rm_rf([@fresh, @existing]) }
@@ -50,26 +28,50 @@ RSpec.describe "the generator acemq:install" do
       .to all(include("ActiveRecord::Migration[#{ActiveRecord::Migration.current_version}]"))
   end
 
+  it "writes the models, stores and executables that documents speak of, and settings" do
+    files = Dir[File.join(@fresh, "{app,bin,config}/**/*")].select { |file| File.file?(file) }
+
+    expect(files.map { |file| file.delete_prefix("#{@fresh}/") }).to match_array %w[
+      app/models/active_record_idempotency_store.rb app/models/active_record_outbox_store.rb app/models/handled_message.rb
+      app/models/outbox_message.rb bin/acemq bin/acemq-consumer config/acemq.yml config/initializers/acemq.rb
+    ]
+    expect(File.read(File.join(@fresh, "bin/acemq-consumer"))).to include 'Gem.bin_path("acemq_native", "acemq-consumer")'
+    expect(File).to be_executable(File.join(@fresh, "bin/acemq"))
+  end
+
+  it "writes settings that the configuration knows, also those in comments" do
+    text = ERB.new(File.read(File.join(@fresh, "config/acemq.yml"))).result
+    uncommented = text.lines.map { |line| line.sub(/^  # (?=topology|  )/, "  ") }.join
+
+    [text, uncommented].each do |yaml|
+      expect(AceMQ::Rails::Configuration.new(YAML.safe_load(yaml).fetch("shared")).validate!.url).to start_with "amqp://"
+    end
+  end
+
+  it "leaves what is there" do
+    expect(File.read(File.join(@existing, theirs_at))).to eq theirs
+  end
+
   on_each_database do
     before do
       connection { |db| %w[acemq_outbox acemq_idempotency].each { |table| db.drop_table(table, if_exists: true) } }
     end
 
     it "makes tables that the stores find complete, and takes them away again" do
-      migrations(@fresh).each { |migration| run(migration, :up) }
+      migrations(@fresh).each { |migration| migrate(migration, :up) }
 
       expect(AceMQ::AMQP::Patterns::ActiveRecordOutboxStore.new.check!.pending_count).to eq 0
       expect(AceMQ::AMQP::Patterns::ActiveRecordIdempotencyStore.new.check!.size).to eq 0
-      migrations(@fresh).each { |migration| run(migration, :down) }
+      migrations(@fresh).each { |migration| migrate(migration, :down) }
       expect(connection(&:tables)).not_to include("acemq_outbox", "acemq_idempotency")
     end
 
     it "adds indexes to a table that is there" do
       make_outbox(:application)
 
-      migrations(@existing).each { |migration| run(migration, :up) }
+      migrations(@existing).each { |migration| migrate(migration, :up) }
       expect(index_names).to include("acemq_outbox_destination")
-      migrations(@existing).each { |migration| run(migration, :down) }
+      migrations(@existing).each { |migration| migrate(migration, :down) }
       expect(index_names).not_to include("acemq_outbox_destination")
     end
   end
