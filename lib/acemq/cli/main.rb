@@ -145,8 +145,8 @@ module AceMQ
       end
 
       def outboxes(**more)
-        Operations::Outboxes.new(table: options[:table], models: options[:model], shards: options[:shard],
-                                 max_attempts: options[:max_attempts], **more)
+        Operations::Outboxes.chosen(table: options[:table], models: options[:model], shards: options[:shard],
+                                    max_attempts: options[:max_attempts], **more)
       end
 
       # Kept while it is being read: what it replaces is what the last one showed.

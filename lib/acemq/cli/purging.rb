@@ -8,7 +8,7 @@ module AceMQ
   module CLI
     # `acemq purge`: both tables, or one of them.
     class Purging
-      # @param outboxes [Operations::Outboxes]
+      # @param outboxes [Enumerable<Operations::Outboxes::Named>]
       # @param options [Hash] of the command
       # @param older_than [Float] seconds
       def initialize(outboxes, options, older_than)

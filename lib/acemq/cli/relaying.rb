@@ -7,7 +7,7 @@ module AceMQ
   module CLI
     # `acemq relay`: the relays that the application has made, or those that the options ask for, until a signal.
     class Relaying
-      # @param outboxes [Operations::Outboxes]
+      # @param outboxes [Enumerable<Operations::Outboxes::Named>]
       # @param options [Hash] of the command
       def initialize(outboxes, options)
         @outboxes = outboxes

@@ -10,7 +10,7 @@ module AceMQ
       # Rows that are listed one by one.
       SHOWN = 20
 
-      # @param outboxes [Operations::Outboxes]
+      # @param outboxes [Enumerable<Operations::Outboxes::Named>]
       # @param ids [Array<String>]
       # @param options [Hash] of the command
       def initialize(outboxes, ids, options)

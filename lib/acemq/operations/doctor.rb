@@ -14,7 +14,7 @@ module AceMQ
     # Looks at everything that has to be right for messages to arrive, and says of each thing what it found and what to
     # do about it. Changes nothing: on the broker it makes a queue of its own for a moment.
     class Doctor
-      # @param outboxes [Outboxes]
+      # @param outboxes [Enumerable<Outboxes::Named>]
       # @param connection [AMQP::Connection]
       # @param idempotency [String, nil] name of the table of keys; the usual one, if it is there, when nil
       def initialize(outboxes, connection, idempotency: nil)

@@ -11,6 +11,30 @@ module AceMQ
       # An outbox, and what to call it in front of people.
       Named = Struct.new(:name, :store)
 
+      class << self
+        # What a command is about when it is not told: the outboxes whose relays the application's initializers have made,
+        # or the plain one.
+        #
+        # @param options [Hash] keywords of {#initialize}
+        # @return [Enumerable<Named>]
+        def chosen(table: nil, models: [], shards: [], **options)
+          stores = table || models.any? || shards.any? ? [] : the_applications
+          return new(table: table, models: models, shards: shards, **options) if stores.empty?
+
+          tables = stores.map(&:table)
+          stores.each_with_index.map do |store, index|
+            Named.new(tables.one?(store.table) ? store.table : "#{store.table} ##{index + 1}", store)
+          end
+        end
+
+        private
+
+        # Those of a hand-written store have no more to show than it does.
+        def the_applications
+          AceMQ::Rails::Relays.kept.map(&:store).select { |store| store.respond_to?(:examine) }.uniq
+        end
+      end
+
       # @param table [String, nil] "acemq_outbox", or the model's own, when nil
       # @param models [Array<String>] names of ActiveRecord classes, one outbox each
       # @param shards [Array<String>] one outbox each, of every model
