@@ -9,6 +9,7 @@ require_relative "idempotency_sql"
 require_relative "purging"
 require_relative "settings"
 require_relative "stored_key"
+require_relative "table_store"
 
 module AceMQ
   module AMQP
@@ -16,6 +17,8 @@ module AceMQ
       # What an idempotency store does with its table, whichever way the table is reached;
       # {ActiveRecordIdempotencyStore} and {SQLIdempotencyStore} are that way.
       module TableKeys
+        include TableStore
+
         # Seconds a confirmed key is remembered: longer than the longest way of a duplicate.
         DEFAULT_RETENTION = 86_400
         # Seconds an unfinished claim is honoured: longer than the slowest handler.
@@ -27,19 +30,6 @@ module AceMQ
         attr_reader :claim_timeout
         # @return [HitRate] what came of the claims that {Patterns.idempotent} asked this object for
         attr_reader :hit_rate
-
-        # @return [String] the table's name
-        def table
-          @database.name
-        end
-
-        # Looks whether the table is there and complete, for a boot that should rather fail than start.
-        #
-        # @return [self]
-        # @raise [ConfigurationError] naming the table, what it lacks, and what to run
-        def check!
-          @database.write { self }
-        end
 
         # @param key [String]
         # @return [Symbol] {Claim}`::CLAIMED`: do the work; `DUPLICATE`: it is done; `IN_PROGRESS`: somebody is at it

@@ -13,6 +13,7 @@ require_relative "lease_token"
 require_relative "overview"
 require_relative "purging"
 require_relative "settings"
+require_relative "table_store"
 require_relative "../payload_limit"
 require_relative "../../notifications"
 
@@ -22,6 +23,7 @@ module AceMQ
       # What an outbox does with its table, whichever way the table is reached; {ActiveRecordOutboxStore} and
       # {SQLOutboxStore} are that way.
       module TableOutbox
+        include TableStore
         include Overview
 
         DEFAULT_MAX_ATTEMPTS = 10
@@ -38,19 +40,6 @@ module AceMQ
         attr_reader :max_attempts
         # @return [Integer, nil] bytes of a body at most
         attr_reader :max_payload
-
-        # @return [String] the table's name
-        def table
-          @database.name
-        end
-
-        # Looks whether the table is there and complete, for a boot that should rather fail than start.
-        #
-        # @return [self]
-        # @raise [ConfigurationError] naming the table, what it lacks, and what to run
-        def check!
-          @database.write { self }
-        end
 
         # @return [Boolean] whether claims have the index that they walk along; without it they work, more slowly
         def indexed?

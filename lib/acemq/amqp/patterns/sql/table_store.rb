@@ -1,0 +1,23 @@
+# frozen_string_literal: true
+
+module AceMQ
+  module AMQP
+    module Patterns
+      # What every store knows of its table.
+      module TableStore
+        # @return [String] the table's name
+        def table
+          @database.name
+        end
+
+        # Looks whether the table is there and complete, for a boot that should rather fail than start.
+        #
+        # @return [self]
+        # @raise [ConfigurationError] naming the table, what it lacks, and what to run
+        def check!
+          @database.write { self }
+        end
+      end
+    end
+  end
+end
