@@ -121,6 +121,29 @@ RSpec.describe "Processes of a Rails application whose initializer starts a rela
     end
   end
 
+  describe "rails server -d" do
+    it "starts the relay in the daemon that it becomes, and closes it at SIGTERM", :broker do
+      queue = new_queue(open_connection)
+      app = application(installed: true)
+      app.write("config/routes.rb", "Rails.application.routes.draw {}")
+      app.write("config/acemq.yml", "production: {url: '#{broker.url}', connect_on_boot: true}")
+      ended = File.join(app.root, "ended")
+      app.write("config/initializers/end.rb", "at_exit { File.write('#{ended}', RELAY.running?.inspect) }")
+      insert(app, "m-1", queue)
+      app.run!("bin/rails", "server", "-d", "-b", "127.0.0.1", "-p", free_port.to_s)
+      pid_file = File.join(app.root, "tmp/pids/server.pid")
+      eventually(30) { expect(File.exist?(pid_file) && drain(connections.first, queue).map(&:message_id)).to eq ["m-1"] }
+      Process.kill("TERM", File.read(pid_file).to_i)
+
+      eventually(20) { expect(File.exist?(ended) && File.read(ended)).to eq "false" }
+      expect(File).not_to exist(pid_file)
+    end
+
+    def free_port
+      TCPServer.open("127.0.0.1", 0) { |server| server.addr[1] }
+    end
+  end
+
   describe "a process that starts a relay itself" do
     # A store such as applications write, whose reads go through ActiveRecord's query cache.
     let(:reading_store) { <<~RUBY }
