@@ -89,8 +89,14 @@ module AceMQ
         end
         ended = true
       ensure
-        # A handler's Thread.exit, or a kill from elsewhere, must not leave the queue with a thread less.
-        spawn_worker(index) unless ended || @native.standing.first == :stopped
+        replace_worker(index) unless ended || @native.standing.first == :stopped
+      end
+
+      # A handler's Thread.exit, or a kill from elsewhere, must not leave the queue with a thread less.
+      def replace_worker(index)
+        spawn_worker(index)
+      rescue ThreadError
+        nil # the process is ending, and all its threads with it
       end
 
       def hand_over(letter)
