@@ -260,7 +260,7 @@ RSpec.describe AceMQ::AMQP::Consumer do
         connection = AceMQ::AMQP::Connection.open(ARGV.first)
         at_exit { connection.close(timeout: 5) }
         connection.consume(ARGV.last) { exit 3 }
-        sleep
+        sleep 20
       RUBY
       connection.publish("stop", to: queue)
       _, status = Open3.capture2e(RbConfig.ruby, "-I", File.expand_path("../../lib", __dir__), "-e", script, broker.url, queue)

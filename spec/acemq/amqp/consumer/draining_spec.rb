@@ -123,6 +123,7 @@ RSpec.describe AceMQ::AMQP::Consumer, "at its end", :consuming do
 
       expect(delivery).not_to be_settled
       expect(transport.published).to be_empty
+      expect(transport.refused).to eq(2) # when it was rejected, and once at the end
     end
 
     it "does not wait when its handler ends during the drain" do
