@@ -57,7 +57,7 @@ RSpec.describe "A generated Rails application", :broker do
     end
 
     def expect_clean(*processes)
-      said = [*processes.map(&:output), @app.read("log/production.log")].join
+      said = [*processes.map(&:output), @app.log].join
       # Puma says so of a thread of a library of Rails' own.
       said = said.lines.grep_v(/! WARNING: Detected \d Thread|ruby_thread_local_var/)
       expect(said.grep(/error|fatal|exception|warn|could not|not everything/i)).to eq []

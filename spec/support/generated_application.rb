@@ -63,6 +63,11 @@ module AceMQ
         JSON.parse(response.body).fetch("id")
       end
 
+      # @return [String] of all processes; newer Rails writes it to standard output instead
+      def log
+        File.exist?(File.join(root, "log/production.log")) ? read("log/production.log") : ""
+      end
+
       # @return [Array<Worker>] both
       def workers
         found = {}

@@ -13,7 +13,7 @@ module AceMQ
       SERVING_TASKS = %w[acemq:consume acemq:relay].freeze
 
       # Loaded only when they are asked for.
-      COMMANDS = { RunnerCommand: "rails runner", GenerateCommand: "rails generate" }.freeze
+      COMMANDS = { ConsoleCommand: "the console", RunnerCommand: "rails runner", GenerateCommand: "rails generate" }.freeze
 
       class << self
         # @return [Boolean] whether it will go on to serve: relays start in it or in its children
@@ -23,7 +23,7 @@ module AceMQ
 
         # @return [Boolean] whether it was started to do one thing and end, or to be typed into: it dials nothing unasked
         def passing?
-          !serves? && (rake_tasks.any? || console? || !command.nil?)
+          !serves? && (rake_tasks.any? || !command.nil?)
         end
 
         # Puma loads its command line only for its own executable, and Rails its server only for `rails server`.
@@ -36,7 +36,6 @@ module AceMQ
         # @return [String] for a sentence
         def name
           return "a rake task (#{rake_tasks.join(", ")})" if rake_tasks.any?
-          return "the console" if console?
 
           command || "this process (#{program})"
         end
@@ -50,10 +49,6 @@ module AceMQ
         # `rails db:migrate` runs Rake inside of the process, and names its tasks there.
         def rake_tasks
           defined?(::Rake) && ::Rake.respond_to?(:application) ? ::Rake.application.top_level_tasks : []
-        end
-
-        def console?
-          defined?(::Rails::Console) ? true : false
         end
 
         # @return [String, nil]
