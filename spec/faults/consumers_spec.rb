@@ -100,6 +100,19 @@ RSpec.describe AceMQ::AMQP::Consumer do
       eventually { expect([connection.message_count(queue), connection.message_count(dead)]).to eq([1, 1]) }
     end
 
+    it "does not use up the delivery limit of a quorum queue" do
+      limited = consumed_queue(queue_type: :quorum, arguments: { "x-delivery-limit" => 1 })
+      dead = new_queue(connection, "#{limited}.dlq", arguments: { "x-max-length" => 1, "x-overflow" => "reject-publish" })
+      allow(AceMQ::AMQP::Log).to receive_messages(warn: nil, error: nil)
+      numbers = AceMQ::AMQP::Telemetry::Registry.new
+      consume(limited, on: open_connection(broker.url, telemetry: numbers)) { ack.reject("poison") }
+      2.times { |i| connection.publish(i, to: limited) }
+      eventually { expect(numbers["acemq.messages.set.aside.failed"]).to be >= 3 }
+
+      expect(drain(connection, dead).size).to eq(1)
+      eventually { expect(connection.message_count(dead)).to eq(1) }
+    end
+
     it "is declared again when it was deleted" do
       consumer = consume(queue) { ack.reject("poison") }
       connection.delete_queue("#{queue}.dlq")

@@ -27,6 +27,9 @@ module AceMQ
           # @return [Envelope] of whatever was received
           def envelope(delivery)
             Envelope.from_headers(delivery.headers, delivery.routing_key, message_id: delivery.message_id)
+          rescue ArgumentError
+            # Of a transport that lets anything through; such a message can be handled and set aside all the same.
+            Envelope.from_headers({})
           end
         end
 

@@ -183,6 +183,10 @@ RSpec.describe AceMQ::AMQP::Consumer, "and its handler", :consuming do
     expect(seen).to eq("m-9")
   end
 
+  it "handles a message of which nothing is text" do
+    expect(outcome(fake({}, queue: "\xFF", message_id: "\xFE")) { ack.accept }).to start_with("acked", [:ack])
+  end
+
   describe "that is cut off" do
     let(:telemetry) { AceMQ::AMQP::Telemetry::Registry.new }
     let(:connection) { fake_connection(telemetry: telemetry) }
