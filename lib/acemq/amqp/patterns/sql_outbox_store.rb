@@ -30,7 +30,7 @@ module AceMQ
         # @param connection [PG::Connection, SQLite3::Database, #run, #call] what records are added on, or a callable
         #   that answers with it: a driver's connection is not to be used by two threads at a time
         # @param relay [PG::Connection, SQLite3::Database, #run, #call, nil] the same for everything else; `connection`
-        #   when nil. Should be another one than a transaction is open on: what the relay does would be part of it
+        #   when nil. Another one than transactions are open on, or the relay sees, and sends, what is not committed
         # @param table [String]
         # @param max_attempts [Integer]
         # @param lease [Numeric] seconds; longer than the relay's confirm_timeout
