@@ -21,7 +21,7 @@ module AceMQ
         relays = ours if relays.empty?
         Operations::RelayProcess.new(relays, say: method(:say), close_within: timeout, probe: probe(relays)).run
       ensure
-        AceMQ::Rails.disconnect!(timeout: 2)
+        disconnect
       end
 
       private
@@ -79,6 +79,13 @@ module AceMQ
         raise Thor::Error, "--probe must be PORT or HOST:PORT, not #{@options[:probe].inspect}" unless parts
 
         [parts[:host] || "127.0.0.1", Integer(parts[:port], 10)]
+      end
+
+      # The relays are closed; what is left is the broker's goodbye.
+      def disconnect
+        AceMQ::Rails.disconnect!(timeout: 2)
+      rescue StandardError => e
+        say("the connection could not be closed cleanly: #{e.message}")
       end
 
       # At once, also into a pipe.

@@ -85,7 +85,9 @@ RSpec.describe AceMQ::AMQP::Tracing do
   end
 
   it "keeps the trace that a record has, and invents none" do
+    OpenTelemetry.propagation.current = trace.tr("a", "c")
     expect(described_class.carried("traceparent" => trace)).to eq("traceparent" => trace)
+    OpenTelemetry.propagation.current = nil
     expect(described_class.carried("a" => 1)).to eq("a" => 1)
     described_class.handling({ "traceparent" => "junk" }, queue: "q", id: "a") { nil }
     described_class.handling(nil, queue: "q", id: "a") { nil }

@@ -1,5 +1,7 @@
 # frozen_string_literal: true
 
+require "open3"
+require "tmpdir"
 require "acemq/cli"
 require "acemq/operations"
 
@@ -94,6 +96,16 @@ RSpec.describe "acemq status" do
   it "ends with 64 for what it does not know" do
     expect(acemq("statsu")).to have_attributes(code: 64, err: /statsu.*\n.*acemq help/m)
     expect(acemq("status", "--frobnicate")).to have_attributes(code: 64)
+  end
+
+  it "ends with 78 without Thor, and says what to install" do
+    Dir.mktmpdir do |folder|
+      File.write(File.join(folder, "thor.rb"), 'raise LoadError, "cannot load such file -- thor"')
+      lib = File.expand_path("../../../lib", __dir__)
+      output, status = Open3.capture2e(RbConfig.ruby, "-W0", "-I", folder, "-I", lib, File.expand_path("../../../exe/acemq", __dir__))
+
+      expect([output, status.exitstatus]).to match [/need the library Thor.*ruby-thor/m, 78]
+    end
   end
 
   it "ends with 78 where there is no application" do

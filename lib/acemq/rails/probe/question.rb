@@ -31,8 +31,9 @@ module AceMQ
         private
 
         def asked(question)
-          return @thread if @thread && (@thread.alive? || clock - @asked_at < @fresh)
+          return @thread if @pid == Process.pid && (@thread.alive? || clock - @asked_at < @fresh)
 
+          @pid = Process.pid # a forked child has inherited the answer, if there was one, and not the thread
           @asked_at = clock
           @thread = Thread.new(&question).tap { |thread| thread.report_on_exception = false }
         end
