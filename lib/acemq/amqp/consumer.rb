@@ -88,9 +88,9 @@ module AceMQ
       # @param delivery [Delivery]
       # @return [Settlement] what was decided
       def handle(delivery)
-        original = Consuming::Original.new(delivery, Consuming::Work.envelope(delivery))
-        settlement = take(original)
-        original.wait
+        done = Thread::Queue.new
+        settlement = take(Consuming::Original.new(delivery, Consuming::Work.envelope(delivery), done: done))
+        done.pop
         settlement
       end
 
@@ -114,6 +114,7 @@ module AceMQ
       # @api private
       def start
         warn_about_long_waits
+        warn_about_idle_threads
         @declared.declare
         @subscription = @connection.subscribe(queue, **@options.subscription) { |delivery| receive(delivery) }
         self
@@ -174,6 +175,15 @@ module AceMQ
                  "acknowledged within #{ACKNOWLEDGED_WITHIN} s (consumer_timeout); give a retry_threshold below that")
       end
 
+      def warn_about_idle_threads
+        handed = @options.prefetch
+        threads = @options.concurrency
+        return if handed.zero? || threads <= handed
+
+        Log.warn("the consumer of #{queue} has #{threads} threads and is handed #{handed} messages ahead (prefetch): " \
+                 "#{threads - handed} of them will never have anything to do")
+      end
+
       def receive(delivery)
         take(Consuming::Original.new(delivery, Consuming::Work.envelope(delivery)))
       rescue StandardError => e
@@ -195,24 +205,26 @@ module AceMQ
       end
 
       def flying
-        meter.gauge(Telemetry::IN_FLIGHT, @flight.enter, queue: queue)
+        show_in_flight(@flight.enter)
         yield
       ensure
-        meter.gauge(Telemetry::IN_FLIGHT, @flight.leave, queue: queue)
+        show_in_flight(@flight.leave)
+      end
+
+      def show_in_flight(count)
+        meter.gauge(Telemetry::IN_FLIGHT, count, queue: queue) if meter.on?
       end
 
       def decide(original)
         started = Deadline.now
-        meter.observe(Telemetry::CONSUME_ATTEMPTS, original.envelope.attempt, queue: queue)
+        meter.observe(Telemetry::CONSUME_ATTEMPTS, original.envelope.attempt, queue: queue) if meter.on?
         Consuming::Work.new(@desk, original) do |settlement|
           original.decided!
-          record(settlement, Deadline.now - started)
+          record(settlement, Deadline.now - started) if meter.on?
         end.settlement
       end
 
       def record(settlement, seconds)
-        return unless meter.on?
-
         meter.count(Telemetry::CONSUME_TOTAL, queue: queue, outcome: settlement.outcome)
         meter.observe(Telemetry::CONSUME_DURATION, seconds, queue: queue, outcome: settlement.outcome)
         if settlement.retried?

@@ -7,17 +7,23 @@ module AceMQ
       #
       # @api private
       class Original
+        # One for all: it is held for a moment, and a lock of its own for each delivery costs more.
+        LOCK = Mutex.new
+        private_constant :LOCK
+
         # @return [Delivery]
         attr_reader :delivery
         # @return [Envelope]
         attr_reader :envelope
 
-        def initialize(delivery, envelope)
+        # @param delivery [Delivery]
+        # @param envelope [Envelope]
+        # @param done [Thread::Queue, nil] told when nothing more is to be awaited
+        def initialize(delivery, envelope, done: nil)
           @delivery = delivery
           @envelope = envelope
-          @settled = @decided = @done = false
-          @mutex = Mutex.new
-          @left = ConditionVariable.new
+          @done = done
+          @settled = @decided = false
         end
 
         # Called when the handler has answered.
@@ -46,21 +52,13 @@ module AceMQ
 
         # Nothing more is to be awaited on it: a copy of it is tried again later, or it goes back with its channel.
         def leave
-          @mutex.synchronize do
-            @done = true
-            @left.broadcast
-          end
-        end
-
-        # Returns when nothing more is to be awaited.
-        def wait
-          @mutex.synchronize { @left.wait(@mutex) until @done }
+          @done&.push(true)
         end
 
         private
 
         def once
-          first = @mutex.synchronize { !@settled && (@settled = true) }
+          first = LOCK.synchronize { !@settled && (@settled = true) }
           yield if first
           first
         ensure

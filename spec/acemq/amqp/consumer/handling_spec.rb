@@ -255,8 +255,8 @@ RSpec.describe AceMQ::AMQP::Consumer, "and its handler", :consuming do
       expect(transport.options_for("orders")).to include(prefetch: 7, concurrency: 1, arguments: {}, tag: /\Aacemq-orders-\h{16}\z/)
       expect(consumer).to have_attributes(queue: "orders", retry_policy: AceMQ::AMQP::RetryPolicy.fixed(3, 1), running?: true,
                                           codec: other.codec, in_flight: 0)
-      consume(prefetch: 1, concurrency: 4, tag: "mine", arguments: { "x-priority": 5 }) { ack.accept }
-      expect(transport.options_for("orders")).to eq(prefetch: 1, concurrency: 4, tag: "mine", arguments: { "x-priority" => 5 })
+      consume(prefetch: 6, concurrency: 4, tag: "mine", arguments: { "x-priority": 5 }) { ack.accept }
+      expect(transport.options_for("orders")).to eq(prefetch: 6, concurrency: 4, tag: "mine", arguments: { "x-priority" => 5 })
     end
 
     it "makes up a tag that the wire carries, however long the queue's name is" do
@@ -290,6 +290,11 @@ RSpec.describe AceMQ::AMQP::Consumer, "and its handler", :consuming do
       expect { consume(retry_policy: day, retry_threshold: 0) { ack.accept } }
         .to output(/retries of orders wait up to 86400.0 s in the consumer.*retry_threshold/).to_stderr
       expect { consume(retry_policy: day) { ack.accept } }.not_to output.to_stderr
+    end
+
+    it "warns of threads that can have nothing to do" do
+      expect { consume(prefetch: 5, concurrency: 8) { ack.accept } }.to output(/8 threads and is handed 5 .* 3 of them/).to_stderr
+      expect { consume(prefetch: 0, concurrency: 8) { ack.accept } }.not_to output.to_stderr
     end
 
     it "fails when the queue does not exist" do
