@@ -56,6 +56,12 @@ module AceMQ
           AceMQ::Rails.logger.error("acemq: the outbox relay did not start with Puma: #{e.class}: #{e.message}")
         end
 
+        # @return [nil]
+        def end
+          AceMQ::Rails::Railtie.close if defined?(AceMQ::Rails::Railtie)
+          nil
+        end
+
         private
 
         def start

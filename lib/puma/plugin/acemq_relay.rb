@@ -8,8 +8,13 @@ require_relative "../../acemq/rails/puma_serving"
 Puma::Plugin.create do
   def config(dsl)
     AceMQ::Rails::PumaServing.one_relay
-    # Puma 7 has the second name only.
-    hook = dsl.respond_to?(:on_worker_boot) ? :on_worker_boot : :before_worker_boot
-    dsl.public_send(hook) { |index| AceMQ::Rails::PumaServing.worker(index) }
+    hook(dsl, :before_worker_boot, :on_worker_boot) { |index| AceMQ::Rails::PumaServing.worker(index) }
+    # A restart replaces the process without ending it.
+    hook(dsl, :before_restart, :on_restart) { AceMQ::Rails::PumaServing.end }
+  end
+
+  # Puma 7 has new names for them.
+  def hook(dsl, new_name, former_name, &block)
+    dsl.public_send(dsl.respond_to?(new_name) ? new_name : former_name, &block)
   end
 end
