@@ -155,18 +155,11 @@ module AceMQ
         # accepted without running the handler; while somebody else is at it the message comes back later.
         #
         # @param store [#claim, #first_time?, #confirm, #forget] `claim(key)` or `first_time?(key)` is required
-        # @param key [#call, nil] takes the message, returns the key; the message's id when nil. An empty key is
-        #   rejected with a {FatalError}
-        # @param in_progress_delay [Numeric] seconds until a message that is being handled elsewhere comes back
-        # @param renew_for [Numeric, nil] seconds for which the claim is renewed at most while the handler runs; nil
-        #   for never. The store must answer `renewal(key)` and `claim_timeout`. Leave it off where the handler confirms
-        #   in its own transaction on MariaDB 11.6 or later, or under REPEATABLE READ on PostgreSQL: the row would have
-        #   changed behind its back, and the database would roll the work back
-        # @param telemetry [#count, nil] an observer that is told {HitRate::METRIC} with the label `outcome`
+        # @param options [Hash] the keywords of {.with_idempotency}
         # @yieldparam message [Message]
         # @yieldreturn [Ack]
         # @return [Proc] a lambda of one argument, the message
-        # @raise [ArgumentError] without a block, or for a store or key that cannot do its part
+        # @raise [ArgumentError] without a block, or for a store or keyword that cannot do its part
         def idempotent(store, **options, &handler)
           raise ArgumentError, "idempotent needs a block: the handler that is to run once" unless handler
 
@@ -175,9 +168,17 @@ module AceMQ
 
         # {.idempotent} as middleware.
         #
-        # @param (see .idempotent)
+        # @param store (see .idempotent)
+        # @param key [#call, nil] takes the message, returns the key; the message's id when nil. An empty key is
+        #   rejected with a {FatalError}
+        # @param in_progress_delay [Numeric] seconds until a message that is being handled elsewhere comes back
+        # @param renew_for [Numeric, nil] seconds for which the claim is renewed at most while the handler runs; nil
+        #   for never. The store must answer `renewal(key)` and `claim_timeout`. Leave it off where the handler confirms
+        #   in its own transaction on MariaDB 11.6 or later, or under REPEATABLE READ on PostgreSQL: the row would have
+        #   changed behind its back, and the database would roll the work back
+        # @param telemetry [#count, nil] an observer that is told {HitRate::METRIC} with the label `outcome`
         # @return [Proc] takes a handler, returns the wrapped one
-        # @raise (see .idempotent)
+        # @raise [ArgumentError] for a store or keyword that cannot do its part
         def with_idempotency(store, key: nil, in_progress_delay: Ack::DEFAULT_IN_PROGRESS_DELAY, renew_for: nil, telemetry: nil)
           IdempotentHandler.check!(store, key, renew_for, telemetry)
           options = { key: key, come_back: Ack.in_progress(in_progress_delay), renew_for: renew_for,
