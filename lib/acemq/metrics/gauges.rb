@@ -28,9 +28,10 @@ module AceMQ
       end
 
       # @param name [String]
-      # @param status [Operations::Status, nil] nil when the database did not answer
-      def outbox(name, status)
-        @up.set(status ? 1 : 0, outbox: name)
+      # @param up [Boolean] whether its database answers
+      # @param status [Operations::Status, nil] nil where there is none yet
+      def outbox(name, up:, status:)
+        @up.set(up ? 1 : 0, outbox: name)
         return unless status
 
         @pending.set(status.pending, outbox: name)

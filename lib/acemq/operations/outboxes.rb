@@ -29,9 +29,9 @@ module AceMQ
 
         private
 
-        # Those of a hand-written store have no more to show than it does.
+        # Stores of another kind have no more to show than they do.
         def the_applications
-          AceMQ::Rails::Relays.kept.map(&:store).select { |store| store.respond_to?(:examine) }.uniq
+          AceMQ::Rails::Relays.kept.map(&:store).grep(AMQP::Patterns::ActiveRecordOutboxStore).uniq
         end
       end
 

@@ -26,7 +26,7 @@ module AceMQ
     class Probe
       # Seconds that a database may take to answer.
       PATIENCE = 2.0
-      # Seconds for which figures are read once.
+      # Seconds for which figures are read once, at least.
       FRESH = 1.0
 
       JSON_TYPE = { "content-type" => "application/json", "cache-control" => "no-store" }.freeze
@@ -84,7 +84,7 @@ module AceMQ
       end
 
       def database(outbox)
-        ask(:ping, outbox) { outbox.store.ping }
+        question(:ping, outbox).answer { outbox.store.ping }
         { ok: true }
       rescue StandardError => e
         { ok: false, reason: e.message.lines.first.to_s.strip }
@@ -99,7 +99,7 @@ module AceMQ
 
       def retired
         outboxes.to_h do |outbox|
-          count = ask(:retired, outbox) { outbox.store.retired_count }
+          count = question(:retired, outbox).answer { outbox.store.retired_count }
           [outbox.name, { ok: count.zero?, retired: count }]
         rescue StandardError => e
           [outbox.name, { ok: false, reason: e.message.lines.first.to_s.strip }]
@@ -108,15 +108,15 @@ module AceMQ
 
       def text
         gauges = Metrics::Gauges.new
-        outboxes.each { |outbox| gauges.outbox(outbox.name, status(outbox)) }
+        outboxes.each { |outbox| gauges.outbox(outbox.name, up: database(outbox)[:ok], status: status(outbox)) }
         relays.each { |name, relay| gauges.relay(name, relay) }
         "#{gauges.to_prometheus}#{@metrics.to_prometheus}#{telemetry}"
       end
 
       def status(outbox)
-        ask(:status, outbox) { Operations::Status.new(outbox) }
+        question(:status, outbox).latest { Operations::Status.new(outbox) }
       rescue StandardError
-        nil
+        nil # which the database's own answer explains
       end
 
       # Of consumers and direct publishing, where the application has chosen an observer that can write it.
@@ -125,9 +125,8 @@ module AceMQ
         observer.to_prometheus if observer.respond_to?(:to_prometheus)
       end
 
-      def ask(what, outbox, &question)
-        asked = @lock.synchronize { @questions[[what, outbox.name]] ||= Question.new(@patience, FRESH) }
-        asked.answer(&question)
+      def question(what, outbox)
+        @lock.synchronize { @questions[[what, outbox.name]] ||= Question.new(@patience, FRESH) }
       end
     end
   end

@@ -96,6 +96,31 @@ RSpec.describe AceMQ::Rails::Probe, :broker do
       eventually { expect(probe.call("PATH_INFO" => "/ready").first).to eq 200 }
     end
 
+    it "shows the figures that it has while new ones take their time" do
+      put("a", to: "x")
+      slow = AceMQ::Operations::Outboxes.new.first
+      probe = described_class.new(relays: {}, outboxes: [slow], patience: 0.2)
+      stub_const("#{described_class}::Question::REST", 0)
+      stub_const("#{described_class}::FRESH", 0)
+      figures = -> { probe.call("PATH_INFO" => "/metrics").last.first.scan(/^acemq_outbox_(?:up|pending)\{.*\} (\d+)$/).flatten }
+      expect(figures.call).to eq %w[1 1]
+      hanging = Thread::Queue.new
+      allow(slow.store).to receive(:pending_count) { hanging.pop }
+
+      expect(figures.call).to eq %w[1 1]
+      hanging << 7
+      eventually { expect(figures.call).to eq %w[1 7] }
+      hanging.close
+    end
+
+    it "asks a slow database no more often than it can answer" do
+      times = []
+      question = described_class::Question.new(1, 0)
+      5.times { question.answer { times << sleep(0.05) } }
+
+      expect(times.size).to eq 1
+    end
+
     it "says that a database is gone" do
       probe = described_class.new(relays: {}, outboxes: AceMQ::Operations::Outboxes.new.to_a)
       answer = without_database { probe.call("PATH_INFO" => "/ready") }

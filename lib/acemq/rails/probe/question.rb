@@ -3,19 +3,24 @@
 module AceMQ
   module Rails
     class Probe
-      # Something that is asked of a database, which may be frozen: asked in a thread of its own, one at a time, and
-      # given up after a while. A fresh answer serves whoever asks next.
+      # Something that is asked of a database, which may be slow, or frozen: asked in a thread of its own, one at a time,
+      # and not waited for very long. A fresh answer serves whoever asks next; the longer it took, the longer it is fresh,
+      # so that asking is never what the database mostly does.
       #
       # @api private
       class Question
         # There was no answer in time.
         class Unanswered < StandardError; end
 
+        # How much longer an answer is good than it took.
+        REST = 10
+
         # @param patience [Numeric] seconds
-        # @param fresh [Numeric] seconds
+        # @param fresh [Numeric] seconds, at least
         def initialize(patience, fresh)
           @patience = patience
           @fresh = fresh
+          @good_until = 0.0
           @lock = Mutex.new
         end
 
@@ -28,14 +33,28 @@ module AceMQ
           thread.value
         end
 
+        # @return [Object, nil] the block's, or, while the present one takes its time, the one before
+        # @raise [StandardError] what the block raised
+        def latest(&question)
+          answer(&question)
+        rescue Unanswered
+          @last
+        end
+
         private
 
         def asked(question)
-          return @thread if @pid == Process.pid && (@thread.alive? || clock - @asked_at < @fresh)
+          return @thread if @pid == Process.pid && (@thread.alive? || clock < @good_until)
 
           @pid = Process.pid # a forked child has inherited the answer, if there was one, and not the thread
-          @asked_at = clock
-          @thread = Thread.new(&question).tap { |thread| thread.report_on_exception = false }
+          @thread = Thread.new { timed(question) }.tap { |thread| thread.report_on_exception = false }
+        end
+
+        def timed(question)
+          began = clock
+          @last = question.call
+        ensure
+          @good_until = clock + [@fresh, (clock - began) * REST].max
         end
 
         def clock
