@@ -47,4 +47,60 @@ RSpec.describe AceMQ::Testing::FakeTransport do
     expect(transport.pull("q").message_id).to eq("m")
     expect(transport.message_count("q")).to eq(0)
   end
+
+  describe "subscriptions" do
+    let(:received) { [] }
+
+    def subscribe(queue = "orders", **options)
+      transport.subscribe(queue, prefetch: 5, concurrency: 1, tag: "t", **options) { |delivery| received << delivery }
+    end
+
+    it "are remembered with their options" do
+      subscription = subscribe(arguments: { "x-priority" => 1 })
+
+      expect(transport.subscribed).to eq([subscription])
+      expect(transport.subscribed.first).to have_attributes(queue: "orders", open?: true, subscription: subscription)
+      expect(transport.options_for("orders")).to eq(prefetch: 5, concurrency: 1, tag: "t", arguments: { "x-priority" => 1 })
+      expect(transport.options_for("other")).to be_nil
+    end
+
+    it "are handed what is delivered, and nothing that is published" do
+      subscribe
+      publish("orders")
+      fake = transport.deliver("orders", { "n" => 1 }, id: "m-1", attempt: 3, headers: { "tenant" => "acme" }, redelivered: true)
+
+      expect(received).to eq([fake.delivery])
+      expect(fake.delivery).to have_attributes(body: '{"n":1}', content_type: "application/json", routing_key: "orders",
+                                               redelivered: true, source: nil)
+      expect(fake.delivery.headers).to include("x-acemq-id" => "m-1", "x-acemq-attempt" => 3, "x-acemq-type" => "orders",
+                                               "tenant" => "acme")
+    end
+
+    it "note how a delivery was settled" do
+      subscribe
+      fakes = Array.new(4) { transport.deliver("orders") }
+      fakes[0].delivery.ack
+      fakes[1].delivery.nack(requeue: true)
+      fakes[2].delivery.nack
+
+      expect(fakes.map { |fake| [fake.acked?, fake.requeued?, fake.dropped?, fake.settled?] })
+        .to eq([[true, false, false, true], [false, true, false, true], [false, false, true, true], [false] * 4])
+    end
+
+    it "end" do
+      subscriptions = Array.new(3) { subscribe }
+      subscriptions[0].stop
+      subscriptions[1].close(timeout: 1)
+      subscriptions[2].cancel
+
+      expect(subscriptions.map(&:open?)).to eq([false] * 3)
+      expect { transport.deliver("orders") }.to raise_error(ArgumentError, /nobody has subscribed to "orders"/)
+    end
+
+    it "are refused for a queue that was taken away" do
+      transport.missing!("orders")
+
+      expect { subscribe }.to raise_error(AceMQ::AMQP::TransportError, /no queue "orders"/)
+    end
+  end
 end
