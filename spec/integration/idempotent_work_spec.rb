@@ -108,7 +108,7 @@ RSpec.describe "Idempotent work" do
       end
     end
 
-    include_examples "one effect per id", 20
+    include_examples "one effect per id", 10
 
     describe "in the full number", :long do
       include_examples "one effect per id", 10_000

@@ -104,7 +104,7 @@ RSpec.describe AceMQ::AMQP::Patterns::ClaimRenewer do
         ActiveRecord::Base.connection_pool.release_connection
       end
 
-      let(:store) { AceMQ::AMQP::Patterns::ActiveRecordIdempotencyStore.new(claim_timeout: 1) }
+      let(:store) { AceMQ::AMQP::Patterns::ActiveRecordIdempotencyStore.new(claim_timeout: 2) }
 
       def expires
         value("SELECT expires_at FROM acemq_idempotency").to_s
@@ -122,7 +122,7 @@ RSpec.describe AceMQ::AMQP::Patterns::ClaimRenewer do
         end
       end
 
-      # A handler of three claims' length, looked at by others all the time.
+      # A handler of more than a claim's length, looked at by others all the time.
       it "keeps a long handler's claim" do
         answers = []
         long = handler(renew_for: 60) { 12.times { sleep(0.25) && answers << elsewhere { store.claim("m-1") } } }
@@ -151,7 +151,7 @@ RSpec.describe AceMQ::AMQP::Patterns::ClaimRenewer do
         before = after = nil
         handler do
           before = expires
-          sleep 0.6
+          sleep 1 # longer than until the first renewal
           after = expires
         end.call(message("m-1"))
 
