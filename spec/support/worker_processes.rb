@@ -2,19 +2,20 @@
 
 require "tmpdir"
 require_relative "../faults/chaos/child"
+require_relative "../faults/handlers/worker"
 
 module AceMQ
   module SpecSupport
     # Consumers in processes of their own, which can be killed, on the example's database and broker.
     module WorkerProcesses
-      # What one had to say, and its process.
+      # What one had to say, and its process: a fork, which begins at once where a new program would have to load first.
       class WorkerProcess < Chaos::Child
-        SCRIPT = File.expand_path("../faults/handlers/worker.rb", __dir__)
-
-        def initialize(settings, folder)
+        def initialize(settings, folder) # rubocop:disable Lint/MissingSuper -- which starts a program
           @log = File.join(folder, "#{settings[:name]}.jsonl")
           @errors = File.join(folder, "#{settings[:name]}.err")
-          super(SCRIPT, settings, output: @log, errors: @errors)
+          input, @stdin = IO.pipe
+          @pid = fork { work(settings, input) }
+          input.close
         end
 
         # Until then it only gets ready.
@@ -46,6 +47,20 @@ module AceMQ
         def finish
           @stdin.close unless @stdin.closed?
           wait(15)
+        end
+
+        private
+
+        # Nothing of the parent's is ended here.
+        def work(settings, input)
+          @stdin.close
+          srand
+          $stderr.reopen(@errors, "a").sync = true
+          Faults::Worker.new(settings, input, File.open(@log, "a")).run
+          exit!(0)
+        rescue Exception => e # rubocop:disable Lint/RescueException -- goes no further
+          $stderr.write("#{e.full_message}\n")
+          exit!(1)
         end
       end
 
