@@ -36,6 +36,27 @@ RSpec.describe "what a require loads" do
       .to eq("[Module, nil]")
   end
 
+  it "has stores on drivers' connections that work without ActiveRecord" do
+    Dir.mktmpdir do |folder|
+      expect(printed(<<~RUBY)).to eq('[1, :duplicate, 1, "SQLite3::BusyException", nil]')
+        require "acemq_native"
+        require "sqlite3"
+        patterns = AceMQ::AMQP::Patterns
+        db, other = Array.new(2) { SQLite3::Database.new("#{folder}/raw.sqlite3") }
+        outbox = patterns::SQLOutboxStore.new(connection: db)
+        keys = patterns::SQLIdempotencyStore.new(connection: db)
+        [outbox, keys].each(&:create_schema)
+        outbox.add(patterns.record(AceMQ::AMQP::Connection.lazy("amqp://127.0.0.1:1"), {}, to: "q"))
+        keys.claim("k")
+        keys.confirm("k")
+        other.transaction(:exclusive)
+        busy = outbox.pending rescue $!.class.name
+        other.rollback
+        p [outbox.size, keys.claim("k"), outbox.pending.size, busy, defined?(::ActiveRecord)]
+      RUBY
+    end
+  end
+
   it "has acemq/rails without Rails" do
     expect(printed('require "acemq/rails"; p [AceMQ::Rails::Consumer.name, defined?(::Rails), defined?(::ActiveSupport)]'))
       .to eq('["AceMQ::Rails::Consumer", nil, nil]')
