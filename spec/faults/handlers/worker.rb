@@ -32,6 +32,7 @@ module AceMQ
         ActiveRecord::Base.establish_connection(@settings[:database].merge(pool: 20))
         @keys = AMQP::Patterns::ActiveRecordIdempotencyStore.new(claim_timeout: @settings[:claim_timeout])
         @once = AMQP::Patterns.idempotent(store, in_progress_delay: 0.25) { |message| handle(message) }
+        @connection = AMQP::Connection.open(@settings[:url], client_name: @settings[:name])
         say("booted")
         return unless @input.gets
 
@@ -43,7 +44,6 @@ module AceMQ
       private
 
       def consume
-        @connection = AMQP::Connection.open(@settings[:url], client_name: @settings[:name])
         concurrency = @settings[:concurrency]
         @connection.consume(@settings[:queue], concurrency: concurrency, prefetch: concurrency * 2) do |message|
           ActiveRecord::Base.connection_pool.with_connection { @once.call(message) }.tap do |answer|
