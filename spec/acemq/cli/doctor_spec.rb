@@ -87,8 +87,11 @@ RSpec.describe "acemq doctor", :broker do
                                remedy: /acemq:install --existing/)
       next unless database == :mariadb
 
-      expect(found.map { |one| one[:text] }).to include(/created_at, published_at, locked_until have no microseconds/,
-                                                        /body holds 65535 bytes, and the store takes 262144/, /id, exchange_name/)
+      texts = found.map { |one| one[:text] }
+      expect(texts).to include(/body holds 65535 bytes, and the store takes 262144/, /id, exchange_name/)
+      # From Rails 7 on, times have microseconds unless said otherwise.
+      old = ActiveRecord.version < Gem::Version.new("7")
+      expect(texts.grep(/created_at, published_at, locked_until have no microseconds/).any?).to be old
     end
 
     it "finds a table that is missing, and looks at the rest all the same" do
