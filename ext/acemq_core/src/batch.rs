@@ -83,10 +83,7 @@ impl Desk {
     async fn run(&mut self, run: &mut Run<'_>) -> Result<(), Error> {
         let link = self.link().await?;
         if link.blocked() {
-            run.rest(&Error::new(
-                Kind::Blocked,
-                "not sent: the broker has blocked this connection (a memory or disk alarm)",
-            ));
+            run.rest(&blocked());
             return Ok(());
         }
         run.refuse_larger_than(link.frame_max());
@@ -273,6 +270,11 @@ impl Desk {
             link.abort();
         }
     }
+}
+
+/// What is not sent during an alarm.
+pub(crate) fn blocked() -> Error {
+    Error::new(Kind::Blocked, "not sent: the broker has blocked this connection (a memory or disk alarm)")
 }
 
 /// What came back for a chunk.

@@ -1,6 +1,6 @@
 //! The task that owns the publishing channel: one batch at a time, in the order they came.
 
-use crate::batch::{Desk, Pace};
+use crate::batch::{Desk, Pace, blocked};
 use crate::error::{Error, Kind};
 use crate::gate::SendBy;
 use crate::line::Line;
@@ -27,6 +27,7 @@ struct Job {
 
 /// Takes batches for publishing.
 pub struct Publisher {
+    line: Arc<Line>,
     jobs: UnboundedSender<Job>,
 }
 
@@ -34,14 +35,19 @@ impl Publisher {
     /// Starts the task on `runtime`.
     pub fn start(line: Arc<Line>, runtime: &Handle) -> Self {
         let (jobs, queue) = unbounded_channel();
-        runtime.spawn(work(line, queue));
-        Self { jobs }
+        runtime.spawn(work(Arc::clone(&line), queue));
+        Self { line, jobs }
     }
 
     /// Hands a batch over. The ticket answers with one outcome per message, in order.
     /// After `send_by` nothing more of it is written, not even what lapin was handed before.
     pub fn submit(&self, messages: Vec<Message>, pace: Pace, send_by: Arc<SendBy>) -> Arc<Ticket<Outcomes>> {
         let ticket = Ticket::new();
+        // Behind one that waits for an alarm to end it would only wait as well. A relay does that on purpose.
+        if !pace.relay && self.line.blocked_reason().is_some() {
+            ticket.answer(vec![Err(blocked()); messages.len()]);
+            return ticket;
+        }
         let job = Job { messages, pace, send_by, ticket: Arc::clone(&ticket) };
         if let Err(refused) = self.jobs.send(job) {
             let count = refused.0.messages.len();

@@ -45,13 +45,11 @@ module AceMQ
 
       # @return [Array<nil, PublishError>]
       def wait_for_ever
-        loop do
-          outcomes = wait(SLICE)
-          return outcomes if outcomes
-        end
-      rescue Exception # rubocop:disable Lint/RescueException -- whatever ends the wait, nobody needs the rest
-        cancel
-        raise
+        outcomes = wait(SLICE) until outcomes
+        outcomes
+      ensure
+        # Whatever ended the wait (an exception, a kill, or the throw that Timeout is made of), nobody needs the rest.
+        cancel unless outcomes
       end
 
       # Says that the leases of its records were renewed.
