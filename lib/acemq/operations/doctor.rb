@@ -40,8 +40,9 @@ module AceMQ
         unreachable = table.unreachable
         return [unreachable] if unreachable
 
-        destinations.concat(outbox.store.destinations)
-        table.examine + DatabaseServer.new(outbox).examine + OutboxWork.new(outbox).examine
+        own = outbox.store.destinations
+        destinations.concat(own)
+        table.examine + DatabaseServer.new(outbox).examine + OutboxWork.new(outbox, own).examine
       end
     end
   end

@@ -11,6 +11,8 @@ module AceMQ
       PATIENCE = 35
       # Seconds between two looks when nothing could be published.
       LOOK = 0.5
+      # Seconds between two counts of what is left, while it goes on: of a long backlog a count takes longer than a batch.
+      RECOUNT = 5
 
       # How far it has come.
       #
@@ -56,6 +58,7 @@ module AceMQ
         @timeout = timeout
         @patience = patience
         @published = 0
+        @left = 0
       end
 
       # @yieldparam progress [Progress] after each batch, and twice a second while nothing moves
@@ -63,6 +66,7 @@ module AceMQ
       # @raise [StandardError] what the database raised
       def run
         @began = @moved = clock
+        recount
         loop do
           moved = sweep
           now = progress
@@ -84,20 +88,28 @@ module AceMQ
 
       # What a sweep that raises has published is in the table, not in its answer.
       def count
-        before = @store.pending_count
         published = yield
         @error = nil if published.positive?
         @published += published
+        @left -= published
+        recount if published.zero? || @left < 1 || clock - @counted > RECOUNT
         published
       rescue AMQP::TransportError => e
         @error = e
-        gone = [before - @store.pending_count, 0].max
+        before = @left
+        gone = [before - recount, 0].max
         @published += gone
         gone
       end
 
+      # @return [Integer]
+      def recount
+        @counted = clock
+        @left = @store.pending_count
+      end
+
       def progress
-        Progress.new(published: @published, left: @store.pending_count, seconds: clock - @began, error: @error)
+        Progress.new(published: @published, left: @left, seconds: clock - @began, error: @error)
       end
 
       def over?

@@ -14,9 +14,11 @@ module AceMQ
         FORGOTTEN = 30 * 86_400
 
         # @param outbox [Outboxes::Named]
-        def initialize(outbox)
+        # @param destinations [Array<AMQP::Patterns::OutboxDestination>]
+        def initialize(outbox, destinations)
           @outbox = outbox
           @store = outbox.store
+          @destinations = destinations
         end
 
         # @return [Array<Finding>]
@@ -46,7 +48,7 @@ module AceMQ
         end
 
         def held(status)
-          refused = @store.destinations.select { |one| one.pending.positive? && one.error }
+          refused = @destinations.select { |one| one.pending.positive? && one.error }
           refused.map { |one| destination(one, held: status.held.key?([one.exchange, one.routing_key])) }
         end
 

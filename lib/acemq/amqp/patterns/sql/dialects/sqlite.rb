@@ -99,8 +99,10 @@ module AceMQ
             "#{day(column)} <= julianday('now', '#{format("%+.3f", -seconds)} seconds')"
           end
 
+          # See {#long_past}.
           def lately(column, seconds)
-            "NOT (#{long_past(column, seconds)})"
+            "#{column.name} > #{from_now(column, -86_400 - seconds)} AND " \
+              "#{day(column)} >= julianday('now', '#{format("%+.3f", -seconds)} seconds')"
           end
 
           # Both forms differ within a day at most: the first two conditions find the stretch of an index, the third
