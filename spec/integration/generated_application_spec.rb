@@ -120,5 +120,29 @@ RSpec.describe "A generated Rails application", :broker do
       expect(terminate(puma, consumer)).to eq [0, 0]
       expect_nothing_in_between
     end
+
+    it "relays in the single process of Puma with the plugin, and in the one that takes its place at a restart" do
+      consumer = @app.consumer
+      puma = @app.puma(workers: 0, env: { "RELAY" => "plugin" })
+      expect_one_effect_each(orders = place(4))
+      puma.signal("USR2")
+      eventually(30) { expect(puma.output.scan("Use Ctrl-C to stop").size).to eq 2 }
+
+      expect_one_effect_each(orders + place(4))
+      expect(terminate(puma, consumer)).to eq [0, 0]
+      expect_nothing_in_between
+      expect_clean(puma, consumer)
+    end
+
+    it "relays in the daemon that rails server has become" do
+      consumer = @app.consumer
+      pid = @app.daemon(env: { "RELAY" => "initializer" })
+      expect_one_effect_each(place(4))
+      Process.kill("TERM", pid)
+
+      eventually(30) { expect(@app).not_to be_alive(pid) }
+      expect(terminate(consumer)).to eq [0]
+      expect_nothing_in_between
+    end
   end
 end

@@ -23,6 +23,7 @@ module AceMQ
       def initialize(database_url:, broker_url:, queue:)
         @settings = { "DATABASE_URL" => database_url, "AMQP_URL" => broker_url }
         @queue = queue
+        @daemons = []
         super()
         rails("generate", "acemq:install", "--quiet")
         rails("generate", "acemq:consumer", "fulfilment", "--queue", queue, "--quiet")
@@ -34,12 +35,39 @@ module AceMQ
         run!("bin/rails", *arguments)
       end
 
+      # @param workers [Integer] 0 for a single process
       # @return [Running] with all of its workers there
-      def puma(env: {})
+      def puma(workers: 2, env: {})
         @settings["PORT"] = free_port.to_s
-        start("-S", "bundle", "exec", "puma", "-C", "config/puma.rb", env: env).tap do |process|
-          wait_for(process) { process.output.scan(/Worker \d \(PID: \d+\) booted/).size >= 2 }
+        environment = { "WORKERS" => workers.to_s, **env }
+        start("-S", "bundle", "exec", "puma", "-C", "config/puma.rb", env: environment).tap do |process|
+          booted = workers.zero? ? /Use Ctrl-C to stop/ : /Worker \d \(PID: \d+\) booted/
+          wait_for(process) { process.output.scan(booted).size >= [workers, 1].max }
         end
+      end
+
+      # @return [Integer] the process that `rails server -d` leaves behind
+      def daemon(env: {})
+        @settings["PORT"] = free_port.to_s
+        run!("bin/rails", "server", "-d", env: { "WORKERS" => "0", **env })
+        file = File.join(root, "tmp/pids/server.pid")
+        wait_for { File.size?(file) }
+        @daemons << Integer(File.read(file))
+        wait_for { listening? }
+        @daemons.last
+      end
+
+      def kill_all
+        super
+        @daemons.each { |pid| Process.kill("KILL", pid) if alive?(pid) }
+        @daemons.clear
+      end
+
+      def alive?(pid)
+        Process.kill(0, pid)
+        true
+      rescue Errno::ESRCH
+        false
       end
 
       def relay
@@ -85,6 +113,13 @@ module AceMQ
         "http://127.0.0.1:#{@settings["PORT"]}"
       end
 
+      def listening?
+        TCPSocket.open("127.0.0.1", @settings["PORT"]).close
+        true
+      rescue Errno::ECONNREFUSED
+        false
+      end
+
       def free_port
         TCPServer.open("127.0.0.1", 0) { |server| server.addr[1] }
       end
@@ -123,8 +158,8 @@ module AceMQ
 
       def puma_settings
         write("config/puma.rb", <<~RUBY)
-          workers 2
-          preload_app!
+          workers Integer(ENV.fetch("WORKERS"))
+          preload_app! if ENV["WORKERS"] != "0"
           raise_exception_on_sigterm false
           threads 2, 2
           bind "tcp://127.0.0.1:\#{ENV.fetch("PORT")}"

@@ -146,7 +146,7 @@ module AceMQ
       def base(application)
         write("config/application.rb", <<~RUBY)
           require "rails"
-          require "action_controller/railtie" if File.exist?(File.join(__dir__, "routes.rb"))
+          require "action_controller/railtie" # Rails 7 loads nothing eagerly without it
           require "active_record/railtie" if File.exist?(File.join(__dir__, "database.yml"))
           require "acemq_native"
           class Shop < Rails::Application

@@ -10,6 +10,8 @@ module AceMQ
     module PumaServing
       # What Puma calls the server of its control app, which the master runs.
       CONTROL = "ctl"
+      # What Puma calls the process of a worker. A hook for the index would be warned of where there are no workers.
+      WORKER = /cluster worker (\d+)/
 
       # In front of Puma::Server.
       module Hook
@@ -26,11 +28,6 @@ module AceMQ
         def one_relay
           @one_relay = true
           hook
-        end
-
-        # @param index [Integer] of the worker that this process is
-        def worker(index)
-          @worker = index
         end
 
         # @return [nil]
@@ -50,7 +47,7 @@ module AceMQ
           return unless defined?(AceMQ::Rails::Railtie)
 
           connect if AceMQ::Rails.config.connect_on_boot
-          start unless @one_relay && @worker.to_i.positive?
+          start unless @one_relay && $PROGRAM_NAME[WORKER, 1].to_i.positive?
           nil
         rescue StandardError => e
           AceMQ::Rails.logger.error("acemq: the outbox relay did not start with Puma: #{e.class}: #{e.message}")

@@ -8,13 +8,8 @@ require_relative "../../acemq/rails/puma_serving"
 Puma::Plugin.create do
   def config(dsl)
     AceMQ::Rails::PumaServing.one_relay
-    hook(dsl, :before_worker_boot, :on_worker_boot) { |index| AceMQ::Rails::PumaServing.worker(index) }
-    # A restart replaces the process without ending it.
-    hook(dsl, :before_restart, :on_restart) { AceMQ::Rails::PumaServing.end }
-  end
-
-  # Puma 7 has new names for them.
-  def hook(dsl, new_name, former_name, &block)
-    dsl.public_send(dsl.respond_to?(new_name) ? new_name : former_name, &block)
+    # A restart replaces the process without ending it. Puma 7 has the first name for it.
+    hook = dsl.respond_to?(:before_restart) ? :before_restart : :on_restart
+    dsl.public_send(hook) { AceMQ::Rails::PumaServing.end }
   end
 end

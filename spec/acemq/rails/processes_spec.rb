@@ -121,49 +121,6 @@ RSpec.describe "Processes of a Rails application whose initializer starts a rela
     end
   end
 
-  describe "rails server -d" do
-    it "starts the relay in the daemon that it becomes, and closes it at SIGTERM", :broker do
-      queue = new_queue(open_connection)
-      app = application(installed: true)
-      app.write("config/routes.rb", "Rails.application.routes.draw {}")
-      app.write("config/acemq.yml", "production: {url: '#{broker.url}', connect_on_boot: true}")
-      ended = File.join(app.root, "ended")
-      app.write("config/initializers/end.rb", "at_exit { File.write('#{ended}', RELAY.running?.inspect) }")
-      insert(app, "m-1", queue)
-      app.run!("bin/rails", "server", "-d", "-b", "127.0.0.1", "-p", free_port.to_s)
-      pid_file = File.join(app.root, "tmp/pids/server.pid")
-      eventually(30) { expect(File.exist?(pid_file) && drain(connections.first, queue).map(&:message_id)).to eq ["m-1"] }
-      Process.kill("TERM", File.read(pid_file).to_i)
-
-      eventually(20) { expect(File.exist?(ended) && File.read(ended)).to eq "false" }
-      expect(File).not_to exist(pid_file)
-    end
-  end
-
-  describe "Puma with the relay plugin" do
-    it "relays in its only process, and in the one that takes its place at a restart", :broker do
-      queue = new_queue(amqp = open_connection)
-      app = rails_application(installed: true)
-      app.write("config/routes.rb", "Rails.application.routes.draw {}")
-      app.write("config/acemq.yml", "production: {url: '#{broker.url}'}")
-      app.write("config/puma.rb", "bind 'tcp://127.0.0.1:#{free_port}'\nplugin :acemq_relay\nraise_exception_on_sigterm false")
-      process = app.start("-S", "puma", "-C", "config/puma.rb")
-      insert(app, "m-1", queue)
-      eventually(30) { expect(drain(amqp, queue).map(&:message_id)).to(eq(["m-1"]), process.output) }
-      process.signal("USR2")
-      eventually(30) { expect(process.output.scan("Use Ctrl-C to stop").size).to eq 2 }
-      insert(app, "m-2", queue)
-
-      eventually(30) { expect(drain(amqp, queue).map(&:message_id)).to eq ["m-2"] }
-      expect(process.signal("TERM").wait).to be_success
-      expect(process.output).not_to match(/error|exception|could not/i)
-    end
-  end
-
-  def free_port
-    TCPServer.open("127.0.0.1", 0) { |server| server.addr[1] }
-  end
-
   describe "a process that starts a relay itself" do
     # A store such as applications write, whose reads go through ActiveRecord's query cache.
     let(:reading_store) { <<~RUBY }
@@ -214,7 +171,7 @@ RSpec.describe "Processes of a Rails application whose initializer starts a rela
         eventually { expect(process.output).to include "published: #{id}" }
       end
 
-      expect(process.wait).to be_success
+      expect(process.wait).to be_success, process.output
       expect(process.output).to include "finished"
       expect(process.output).not_to include "ConnectionTimeoutError"
     end
