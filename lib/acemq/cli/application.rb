@@ -1,6 +1,7 @@
 # frozen_string_literal: true
 
 require_relative "../amqp/errors"
+require_relative "failure"
 
 module AceMQ
   module CLI
@@ -22,11 +23,20 @@ module AceMQ
         ENV["RAILS_ENV"] = ENV["RACK_ENV"] = @environment if @environment
         # A relay of the application's initializers starts by itself where the program is a relay, and only there.
         $PROGRAM_NAME = command == "relay" ? "acemq" : "acemq #{command}"
-        require file
+        run(file)
         require_relative "../operations"
       end
 
       private
+
+      # What it raises while it boots is its own; what a database or a broker is to blame for stays what it is.
+      def run(file)
+        require file
+      rescue StandardError, ScriptError => e
+        raise if Failure.known?(e)
+
+        raise AMQP::ConfigurationError, "#{file} cannot be loaded: #{e.class}: #{e.message} (#{Array(e.backtrace).first})"
+      end
 
       def file
         path = File.expand_path(@path)

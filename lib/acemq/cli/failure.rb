@@ -19,9 +19,14 @@ module AceMQ
         "AceMQ::AMQP::ConfigurationError" => ExitCode::CONFIGURATION,
         "AceMQ::AMQP::TransportError" => ExitCode::UNAVAILABLE,
         "ActiveRecord::AdapterNotSpecified" => ExitCode::CONFIGURATION,
-        "ActiveRecord::ActiveRecordError" => ExitCode::UNAVAILABLE,
-        "LoadError" => ExitCode::CONFIGURATION
+        "ActiveRecord::ActiveRecordError" => ExitCode::UNAVAILABLE
       }.freeze
+
+      # @param error [Exception]
+      # @return [Boolean] whether it is something that happens, and not a fault of somebody's code
+      def self.known?(error)
+        CODES.any? { |name, _| error.class.ancestors.any? { |ancestor| ancestor.name == name } }
+      end
 
       # @param error [Exception]
       # @param json [Boolean] whether the caller reads JSON

@@ -8,6 +8,7 @@ require_relative "exit_code"
 require_relative "progress"
 require_relative "text/status"
 require_relative "text/doctor"
+require_relative "usage"
 
 module AceMQ
   module CLI
@@ -145,8 +146,10 @@ module AceMQ
       end
 
       def outboxes(**more)
-        Operations::Outboxes.chosen(table: options[:table], models: options[:model], shards: options[:shard],
-                                    max_attempts: options[:max_attempts], **more)
+        Usage.check do
+          Operations::Outboxes.chosen(table: options[:table], models: options[:model], shards: options[:shard],
+                                      max_attempts: options[:max_attempts], **more)
+        end
       end
 
       # Kept while it is being read: what it replaces is what the last one showed.
@@ -158,7 +161,8 @@ module AceMQ
       end
 
       def drain_one(outbox)
-        relay = AMQP::Patterns::OutboxRelay.new(AceMQ::Rails.connection, outbox.store, **{ batch: options[:batch] }.compact)
+        settings = { batch: options[:batch] }.compact
+        relay = Usage.check { AMQP::Patterns::OutboxRelay.new(AceMQ::Rails.connection, outbox.store, **settings) }
         timeout = Duration.parse(options[:timeout], "timeout") if options[:timeout]
         progress = Progress.new(outbox.name, json: options[:json])
         Operations::Drain.new(relay, timeout: timeout, patience: Duration.parse(options[:patience], "patience"))

@@ -3,6 +3,7 @@
 require "json"
 require_relative "exit_code"
 require_relative "progress"
+require_relative "usage"
 
 module AceMQ
   module CLI
@@ -15,7 +16,9 @@ module AceMQ
         @outboxes = outboxes
         @options = options
         @older_than = older_than
-        @purge = Operations::Purge.new(batch: options[:batch], pause: options[:pause], dry_run: options[:dry_run])
+        @purge = Usage.check do
+          Operations::Purge.new(batch: options[:batch], pause: options[:pause], dry_run: options[:dry_run])
+        end
       end
 
       # @return [Integer] exit code

@@ -2,6 +2,7 @@
 
 require "time"
 require_relative "../operations"
+require_relative "usage"
 
 module AceMQ
   module CLI
@@ -33,6 +34,8 @@ module AceMQ
 
       def ours
         threads = Integer(@options[:threads])
+        raise Thor::Error, "--threads must be 1 or more, not #{threads}" unless threads.positive?
+
         @outboxes.flat_map do |outbox|
           check(outbox.store)
           Array.new(threads) { |index| [threads > 1 ? "#{outbox.name} ##{index + 1}" : outbox.name, relay(outbox.store)] }
@@ -49,7 +52,7 @@ module AceMQ
       def relay(store)
         ordering = @options[:ordering]&.to_sym
         settings = { interval: @options[:interval], batch: @options[:batch], ordering: ordering }.compact
-        AMQP::Patterns::OutboxRelay.new(AceMQ::Rails.connection, store, **settings, on_error: method(:tell))
+        Usage.check { AMQP::Patterns::OutboxRelay.new(AceMQ::Rails.connection, store, **settings, on_error: method(:tell)) }
       end
 
       def tell(error, exchange:, routing_key:)

@@ -1,5 +1,6 @@
 # frozen_string_literal: true
 
+require_relative "../amqp/patterns/sql/purging"
 require_relative "../operations"
 
 module AceMQ
@@ -17,7 +18,9 @@ module AceMQ
       # @param batch [Integer]
       # @param pause [Numeric] seconds
       # @param dry_run [Boolean] only count
+      # @raise [ArgumentError]
       def initialize(batch: BATCH, pause: PAUSE, dry_run: false)
+        AMQP::Patterns::Purging.new(batch, pause)
         @batch = batch
         @pause = pause
         @dry_run = dry_run

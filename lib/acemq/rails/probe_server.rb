@@ -26,9 +26,9 @@ module AceMQ
       end
 
       # @return [self]
-      # @raise [SystemCallError] when the port is taken
+      # @raise [AMQP::ConfigurationError] when the port is taken, or the address none of this machine's
       def start
-        @server = TCPServer.new(@host, @port)
+        @server = listen
         @port = @server.addr[1]
         @thread = Thread.new { accept }
         @thread.name = "acemq-probe"
@@ -43,6 +43,12 @@ module AceMQ
       end
 
       private
+
+      def listen
+        TCPServer.new(@host, @port)
+      rescue SystemCallError, SocketError => e
+        raise AMQP::ConfigurationError, "the probe cannot listen on #{@host}:#{@port}: #{e.message}"
+      end
 
       def accept
         loop { Thread.new(@server.accept) { |socket| serve(socket) } }

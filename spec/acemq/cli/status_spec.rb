@@ -6,6 +6,13 @@ require "acemq/cli"
 require "acemq/operations"
 
 RSpec.describe "acemq status" do
+  around do |example|
+    former = $PROGRAM_NAME
+    example.run
+  ensure
+    $PROGRAM_NAME = former
+  end
+
   on_each_database do |name|
     before(:context) { make_outbox }
 
@@ -96,6 +103,26 @@ RSpec.describe "acemq status" do
   it "ends with 64 for what it does not know" do
     expect(acemq("statsu")).to have_attributes(code: 64, err: /statsu.*\n.*acemq help/m)
     expect(acemq("status", "--frobnicate")).to have_attributes(code: 64)
+  end
+
+  it "ends with 64 for a value that cannot be" do
+    expect(acemq("relay", "--threads", "0")).to have_attributes(code: 64, err: /--threads must be 1 or more, not 0/)
+    expect(acemq("relay", "--lease", "5")).to have_attributes(code: 64, err: /confirm_timeout: 10 s must be less than the store's lease/)
+    expect(acemq("relay", "--probe", "port")).to have_attributes(code: 64, err: /--probe must be PORT or HOST:PORT/)
+    expect(acemq("purge", "--batch", "0")).to have_attributes(code: 64, err: /batch: must be above 0/)
+    expect(acemq("status", "--table", "a; b")).to have_attributes(code: 64, err: /is no table name/)
+    expect(acemq("status", "--model", "Nobody")).to have_attributes(code: 78, err: /no class Nobody/)
+  end
+
+  it "ends with 78 for an application that cannot be loaded, and says where" do
+    Dir.mktmpdir do |folder|
+      file = File.join(folder, "broken.rb")
+      File.write(file, "Nowhere.call")
+      code = nil
+      expect { code = AceMQ::CLI.run(["status", "--require", file]) }
+        .to output(/broken.rb cannot be loaded: NameError: uninitialized constant Nowhere.*broken.rb:1/).to_stderr
+      expect(code).to eq 78
+    end
   end
 
   it "ends with 78 without Thor, and says what to install" do

@@ -201,7 +201,8 @@ RSpec.describe AceMQ::Rails::Probe, :broker do
     end
 
     it "says that a port is taken" do
-      expect { described_class.new(app, port: server.port).start }.to raise_error(Errno::EADDRINUSE)
+      expect { described_class.new(app, port: server.port).start }
+        .to raise_error(AceMQ::AMQP::ConfigurationError, /cannot listen on 127.0.0.1:\d+: .*in use/)
     end
   end
 end
