@@ -50,6 +50,17 @@ module Docs
       connection.close
     end
   end
+
+  # @return [String] URL of a PostgreSQL database that is empty, as far as can be seen by it, for as long as a document runs
+  def self.postgres
+    require "pg"
+    schema = "docs_#{Process.pid}"
+    url = ENV.fetch("POSTGRES_URL")
+    owner = PG.connect(url)
+    owner.exec("SET client_min_messages = warning; CREATE SCHEMA #{schema}")
+    at_exit { owner.exec("DROP SCHEMA #{schema} CASCADE") }
+    "#{url}#{url.include?("?") ? "&" : "?"}options=-csearch_path%3D#{schema}"
+  end
 end
 
 extend Rake::DSL # as in a Rakefile

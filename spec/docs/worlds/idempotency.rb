@@ -1,8 +1,6 @@
 # frozen_string_literal: true
 
-require "pg"
-
-url = ENV.fetch("POSTGRES_URL")
+url = Docs.postgres
 store = AceMQ::AMQP::Patterns::InMemoryIdempotencyStore.new
 STORE = store
 message = AceMQ::AMQP::Message.new(payload: { "order_id" => 1 }, envelope: AceMQ::AMQP::Envelope.new)
