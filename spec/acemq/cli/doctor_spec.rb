@@ -5,7 +5,10 @@ require "acemq/operations"
 
 RSpec.describe "acemq doctor", :broker do
   on_each_database do |name|
-    before(:context) { make_outbox }
+    before(:context) do
+      make_outbox
+      connection { |db| db.drop_table(:acemq_idempotency, if_exists: true) } # of other examples
+    end
 
     before do
       empty("acemq_outbox")
