@@ -18,7 +18,8 @@ class Outbox
     @config = AceMQ::TestServers.public_send(database).config
     ActiveRecord::Base.establish_connection(@config)
     ActiveRecord::Base.logger = nil
-    @connection = AceMQ::AMQP::Connection.open(AceMQ::TestServers.rabbitmq.url)
+    # A queue with a million messages takes a while to be deleted.
+    @connection = AceMQ::AMQP::Connection.open(AceMQ::TestServers.rabbitmq.url, confirm_timeout: 300)
     @connection.declare_exchange(NAME, kind: "topic")
   end
 

@@ -78,7 +78,7 @@ RSpec.describe "A new event type deployed before its consumer", :broker do
       fill_backlog(backlog)
       two_relays.each(&:start)
       count = write_for(writing, destinations)
-      eventually(30) { expect(counted("published_at IS NULL")).to eq backlog }
+      eventually(long ? 300 : 30) { expect(counted("published_at IS NULL")).to eq backlog }
 
       expect(ids_by_key(queue)).to eq written(count, destinations)
       expect(counted("attempts > 0 AND id <> 'b-000001'")).to eq 0
@@ -88,7 +88,7 @@ RSpec.describe "A new event type deployed before its consumer", :broker do
       late = new_queue(amqp)
       bind(late, %w[new.event])
       sweep_quietly(new_relay(amqp)) # somebody does not want to wait for the end of the pause
-      eventually(long ? 300 : 30) { expect(counted("published_at IS NULL")).to eq 0 }
+      eventually(long ? 1_800 : 30) { expect(counted("published_at IS NULL")).to eq 0 }
       expect(ids_in(amqp, late)).to eq(Array.new(backlog) { |n| format("b-%06d", n + 1) })
       expect(counted("attempts > 0 AND id <> 'b-000001'")).to eq 0
     end
@@ -141,7 +141,7 @@ RSpec.describe "A new event type deployed before its consumer", :broker do
       put_all(0...count, destinations + %w[new.event])
       two_relays(ordering: :none, batch: 20).each(&:start)
       good = written(count, destinations + %w[new.event]).except("new.event").values.flatten
-      eventually(60) { expect(counted("published_at IS NOT NULL")).to eq good.size }
+      eventually(long ? 600 : 60) { expect(counted("published_at IS NOT NULL")).to eq good.size }
       relays.each(&:close)
 
       expect(ids_in(amqp, queue)).to match_array(good)
