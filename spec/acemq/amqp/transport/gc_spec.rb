@@ -44,7 +44,7 @@ RSpec.describe AceMQ::AMQP::Transport, "under a collector that never rests" do
   def run(script, queue, seconds)
     library = File.expand_path("../../../../lib", __dir__)
     child = IO.popen([RbConfig.ruby, "-I", library, "-e", script, broker.url, queue, seconds.to_s])
-    JSON.parse(Timeout.timeout(seconds + 180) { child.read })
+    JSON.parse(Timeout.timeout(seconds + 600) { child.read })
   rescue Timeout::Error
     Process.kill("KILL", child.pid)
     raise
