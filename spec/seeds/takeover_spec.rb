@@ -11,7 +11,7 @@ RSpec.describe "A table made by hand, with rows of a hand-written store" do
     before do
       HandwrittenApplication.drop
       HandwrittenApplication.migrate
-      AceMQ::AMQP::Patterns::Database::TABLES.clear
+      forget_tables
       AceMQ::Rails.connection = AceMQ::AMQP::Connection.new(transport: transport)
       5.times { |n| Order.place!({ customer: "c#{n}" }, outbox: theirs) }
       OutboxMessage.order(:created_at, :id).first.tap { |row| theirs.mark_published(row.id) }
@@ -23,7 +23,7 @@ RSpec.describe "A table made by hand, with rows of a hand-written store" do
     after do
       AceMQ::Rails.connection = nil
       HandwrittenApplication.drop
-      AceMQ::AMQP::Patterns::Database::TABLES.clear
+      forget_tables
     end
 
     let(:transport) { FakeTransport.new }
@@ -31,6 +31,12 @@ RSpec.describe "A table made by hand, with rows of a hand-written store" do
     let(:keys) { ActiveRecordIdempotencyStore.new }
     let(:store) { AceMQ::AMQP::Patterns::ActiveRecordOutboxStore.new }
     let(:key_store) { AceMQ::AMQP::Patterns::ActiveRecordIdempotencyStore.new(claim_timeout: 300) }
+
+    # What stores have read of the tables that were there before.
+    def forget_tables
+      store
+      AceMQ::AMQP::Patterns::Database::TABLES.clear
+    end
 
     def everything
       # As text: what a type is read as may change, and is not the row's.

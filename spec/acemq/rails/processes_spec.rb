@@ -143,6 +143,8 @@ RSpec.describe "Processes of a Rails application whose initializer starts a rela
       app.write("app/models/reading_store.rb", reading_store)
       app.write("serve.rb", <<~RUBY)
         require "acemq/testing"
+        # Two threads that look at a model's table for the first time can wait for each other, in Rails itself.
+        ActiveRecord::Base.connection_pool.with_connection { OutboxMessage.columns_hash }
         transport = AceMQ::Testing::FakeTransport.new
         relay = AceMQ::AMQP::Patterns::OutboxRelay.new(AceMQ::AMQP::Connection.new(transport: transport), ReadingStore.new,
                                                        interval: 0.05, on_error: ->(error) { puts error.full_message }).start
