@@ -130,9 +130,13 @@ module AceMQ
       desc "doctor", "Whether everything is as it has to be, and what to do where it is not"
       method_option :json, type: :boolean, desc: "For programs"
       method_option :idempotency_table, banner: "NAME", desc: "acemq_idempotency unless given"
+      method_option :management, banner: "URL", desc: "The broker's management plugin, http://user:password@host:15672: tells " \
+                                                      "permissions and bindings too"
       def doctor
         boot("doctor")
-        findings = Operations::Doctor.new(outboxes, AceMQ::Rails.connection, idempotency: options[:idempotency_table]).examine
+        asked = { idempotency: options[:idempotency_table], management: options[:management] }
+        doctor = Usage.check { Operations::Doctor.new(outboxes, AceMQ::Rails.connection, **asked) }
+        findings = doctor.examine
         puts options[:json] ? JSON.generate(findings.map(&:to_h)) : Text::Doctor.new(findings)
         findings.any?(&:error?) ? ExitCode::FOUND : ExitCode::OK
       ensure

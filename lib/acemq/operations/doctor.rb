@@ -8,6 +8,7 @@ require_relative "doctor/outbox_work"
 require_relative "doctor/database_server"
 require_relative "doctor/idempotency_table"
 require_relative "doctor/broker"
+require_relative "doctor/management"
 
 module AceMQ
   module Operations
@@ -17,10 +18,13 @@ module AceMQ
       # @param outboxes [Enumerable<Outboxes::Named>]
       # @param connection [AMQP::Connection]
       # @param idempotency [String, nil] name of the table of keys; the usual one, if it is there, when nil
-      def initialize(outboxes, connection, idempotency: nil)
+      # @param management [String, nil] address of the broker's management plugin, with user and password
+      # @raise [ArgumentError] for an address that is none
+      def initialize(outboxes, connection, idempotency: nil, management: nil)
         @outboxes = outboxes
         @connection = connection
         @idempotency = idempotency
+        @management = management && Management.address(management)
       end
 
       # @return [Array<Finding>]
@@ -29,10 +33,17 @@ module AceMQ
         findings = Versions.new.examine
         @outboxes.each { |outbox| findings.concat(of_outbox(outbox, destinations)) }
         findings.concat(IdempotencyTable.new(@idempotency).examine)
-        findings.concat(Broker.new(@connection, destinations.uniq { |one| [one.exchange, one.routing_key] }).examine)
+        destinations = destinations.uniq { |one| [one.exchange, one.routing_key] }
+        findings.concat(Broker.new(@connection, destinations).examine, of_management(destinations))
       end
 
       private
+
+      def of_management(destinations)
+        return [] unless @management
+
+        Management.new(@management, BrokerUser.of(AceMQ::Rails.config), destinations).examine
+      end
 
       # What cannot be read at all is one finding, not one of each kind.
       def of_outbox(outbox, destinations)

@@ -37,10 +37,12 @@ module AceMQ
       # @param settings [Hash] more lines for rabbitmq.conf
       # @param tls [Certificates::Pair, nil] adds a TLS listener with this certificate
       # @param authority [String, nil] path; clients must then show a certificate that it signed
-      def initialize(settings: {}, tls: nil, authority: nil)
+      # @param plugins [Array<String>] to be enabled
+      def initialize(settings: {}, tls: nil, authority: nil, plugins: [])
         super()
         @distribution_port, tls_port = Server.free_ports(2)
         @tls_port = tls_port if tls
+        @plugins = plugins
         @settings = tls ? settings.merge(tls_settings(tls, authority)) : settings
       end
 
@@ -88,7 +90,7 @@ module AceMQ
 
       def prepare
         write("rabbitmq.conf", @settings.merge(configuration).map { |key, value| "#{key} = #{value}\n" }.join)
-        write("enabled_plugins", "[].\n")
+        write("enabled_plugins", "[#{@plugins.join(",")}].\n")
         write("rabbitmq-env.conf", "") # in place of the one in /etc
       end
 
