@@ -49,8 +49,8 @@ module AceMQ
       # @return [Integer] the process that `rails server -d` leaves behind
       def daemon(env: {})
         @settings["PORT"] = free_port.to_s
-        run!("bin/rails", "server", "-d", env: { "WORKERS" => "0", **env })
         file = File.join(root, "tmp/pids/server.pid")
+        run!("bin/rails", "server", "-d", "-P", file, env: { "WORKERS" => "0", **env })
         wait_for { File.size?(file) }
         @daemons << Integer(File.read(file))
         wait_for { listening? }
@@ -135,7 +135,7 @@ module AceMQ
         Timeout.timeout(seconds) { sleep 0.05 until yield || process&.ended? }
         raise "ended: #{process.output}" if process&.ended?
       rescue Timeout::Error
-        raise "not in #{seconds} s; the processes said:\n#{@running.map(&:output).join("\n")}"
+        raise "not in #{seconds} s; the processes said:\n#{@running.map(&:output).join("\n")}\n#{log}"
       end
 
       def base(_)

@@ -59,8 +59,10 @@ module AceMQ
         end
 
         # @return [Process::Status]
-        def wait(seconds = 30)
+        def wait(seconds = 60)
           @wait ||= Timeout.timeout(seconds) { Process.wait2(pid).last }
+        rescue Timeout::Error
+          raise "still there after #{seconds} s; it said:\n#{output}"
         end
 
         def ended?
