@@ -63,6 +63,11 @@ impl Address {
         let (tls, rest) = scheme(url)?;
         let (rest, query) = rest.split_once('?').map_or((rest, None), |(rest, query)| (rest, Some(query)));
         let (authority, path) = rest.split_once('/').map_or((rest, None), |(authority, path)| (authority, Some(path)));
+        if path.into_iter().chain(query).any(|part| part.contains('@')) {
+            return Err(Error::config(
+                "the URL has a bare '@' behind its host; write it %40, and a '/', '?' or '@' of a password %2F, %3F, %40",
+            ));
+        }
         let (userinfo, hosts) = authority.rsplit_once('@').map_or((None, authority), |(u, h)| (Some(u), h));
         let (user, password) = credentials(userinfo)?;
 
@@ -314,6 +319,10 @@ mod tests {
             "amqp://u:se?cret@h",
             "amqp://u:se@cret@h",
             "amqp://u:se%cret@h",
+            "amqp://u:12/cret@h",
+            "amqp://u:12?cret@h",
+            "amqp://u:12?x=/cret@h",
+            "amqp://u:@se/cret@h",
         ] {
             let problem = problem(url);
             assert!(!problem.contains("cret"), "{url}: {problem}");

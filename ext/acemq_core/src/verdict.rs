@@ -15,7 +15,7 @@ pub type Outcome = Result<(), Error>;
 
 /// What the broker said of one record.
 #[derive(Clone, Debug)]
-pub(crate) enum Answer {
+pub enum Answer {
     Ack,
     Nack,
     /// It ended in an error before an answer came.
@@ -26,21 +26,15 @@ pub(crate) enum Answer {
 
 /// A return the broker sent: which message, and why.
 #[derive(Clone, Debug)]
-pub(crate) struct Return {
-    pub(crate) id: String,
-    pub(crate) code: u16,
-    pub(crate) text: String,
+pub struct Return {
+    pub id: String,
+    pub code: u16,
+    pub text: String,
 }
 
 /// Judges a chunk. Ids are unique within it. `timeout` is for the texts: seconds waited for a confirm. `mute`: the
 /// broker answered nothing any more on this connection, not even something else.
-pub(crate) fn judge(
-    messages: &[&Message],
-    answers: &[Answer],
-    returns: &[Return],
-    timeout: f64,
-    mute: bool,
-) -> Vec<Outcome> {
+pub fn judge(messages: &[&Message], answers: &[Answer], returns: &[Return], timeout: f64, mute: bool) -> Vec<Outcome> {
     let returned: HashMap<&str, &Return> = returns.iter().map(|r| (r.id.as_str(), r)).collect();
     let complete =
         messages.iter().zip(answers).all(|(message, answer)| answered(answer) || !returned.contains_key(message.id()));
