@@ -21,8 +21,12 @@ RSpec.describe "Idempotent work" do
       AceMQ::AMQP::Patterns.idempotent(store, in_progress_delay: 0.1, &handler)
     end
 
+    # By the stores' own way to the database: a thread that waits for a locked SQLite file in ActiveRecord's keeps all
+    # others, and so the one that has the lock, from running.
     def work(id)
-      execute("INSERT INTO orders (name) VALUES ('#{id}')")
+      connection do |db|
+        AceMQ::AMQP::Patterns::Dialects.for(db).change("INSERT INTO orders (name) VALUES ('#{id}')", "work")
+      end
     end
 
     def effects
