@@ -40,12 +40,20 @@ module AceMQ
       end
 
       def stop
+        @stopped_at ||= clock
         signal(:STOP)
       end
 
       def continue
+        @longest_stop = [longest_stop, clock - @stopped_at].max if @stopped_at
+        @stopped_at = nil
         @stopped = false
         signal(:CONT)
+      end
+
+      # @return [Float] seconds for which it stood still at a time
+      def longest_stop
+        @longest_stop || 0.0
       end
 
       def terminate
@@ -88,7 +96,10 @@ module AceMQ
       end
 
       def note(status)
-        return @stopped = true if status.stopped?
+        if status.stopped?
+          @stopped_at ||= clock
+          return @stopped = true
+        end
 
         @status = status
         @stdin.close

@@ -15,6 +15,8 @@ module AceMQ
       INTERVAL = 0.2
       MAX_ATTEMPTS = 10
       CLOSE_WITHIN = 8
+      # Seconds that a relay may stand still without another taking over what it holds.
+      STANDSTILL = 3.2
       # On top of lease and interval, for a machine that has other things to do.
       TOLERANCE = 3.0
       # Seconds until relays must have started, until one should have reached its failpoint, and until everything must
@@ -82,7 +84,8 @@ module AceMQ
         working.value
       end
 
-      # @param what [Symbol] :deaths (a relay's whole batch may be repeated), :overruns (a lease was lost)
+      # @param what [Symbol] :deaths (a relay's whole batch may be repeated), :overruns (a lease was lost, other than by a
+      #   relay that stood still)
       def count(what)
         @counts[what] += 1
       end
@@ -216,7 +219,8 @@ module AceMQ
 
       def keep_evidence(judgement, work)
         File.open(File.join(@folder, "evidence.txt"), "w") do |file|
-          file.puts plan, *judgement.complaints, @counts, "connections ended: #{@ends}", ""
+          file.puts plan, *judgement.complaints, @counts, "connections ended: #{@ends}"
+          file.puts "stood still for #{@relays.map { |relay| relay.longest_stop.round(1) }.join(", ")} s", ""
           database.described(judgement.offenders.first(EVIDENCE)).each { |row| file.puts row }
           @ledger.lanes_of(judgement.offenders, work).each { |lane, numbers| file.puts "", lane.inspect, numbers.join(" ") }
         end
@@ -225,7 +229,8 @@ module AceMQ
       # The formula of the README, with one more for what a database that is away makes another relay take over.
       def repeats_allowed
         losses = [@ends - @counts[:deaths] - @counts[:ends], 0].max
-        (plan.batch * (@counts[:deaths] + @counts[:overruns])) + (plan.in_flight * losses)
+        standstills = @relays.count { |relay| relay.longest_stop > STANDSTILL }
+        (plan.batch * (@counts[:deaths] + @counts[:overruns] + standstills)) + (plan.in_flight * losses)
       end
 
       def defects

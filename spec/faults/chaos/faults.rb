@@ -41,7 +41,6 @@ module AceMQ
 
       # For longer than its lease: what it held is taken over, if there is somebody to do it.
       def relay_pause
-        @episode.count(:overruns)
         victim.stop
         hold(Episode::LEASE + 0.5..Episode::LEASE + 1.5)
         victim.continue
