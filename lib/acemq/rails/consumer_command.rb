@@ -48,7 +48,9 @@ module AceMQ
         run
       rescue OptionParser::ParseError => e
         refuse("#{e.message.tr("\n", " ")}; see acemq-consumer --help", USAGE)
-      rescue Refused => e
+      rescue StandardError => e
+        raise unless settled_by_a_sentence?(e)
+
         refuse(e.message, FAILED)
       end
 
@@ -133,8 +135,14 @@ module AceMQ
         classes = @options.queues ? Registry.for_queues(@options.queues) : Registry.consumers
         AceMQ::Rails.start_relays
         Runner.new.run(classes) ? FINISHED : UNFINISHED
-      rescue AMQP::ConfigurationError, AMQP::TopologyError, AMQP::TransportError => e
-        raise Refused, e.message
+      end
+
+      # The library's own errors say what to do; the application's need their backtrace.
+      def settled_by_a_sentence?(error)
+        return true if error.is_a?(Refused)
+
+        defined?(AMQP::TopologyError) &&
+          [AMQP::ConfigurationError, AMQP::TopologyError, AMQP::TransportError].any? { |kind| error.is_a?(kind) }
       end
 
       def refuse(text, code)

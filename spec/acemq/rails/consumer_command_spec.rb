@@ -44,6 +44,14 @@ RSpec.describe "acemq-consumer" do
       expect(output).to match(%r{there is no application at /.*/config/aplication\.rb; .*--require PATH})
     end
 
+    it "says which setting does not exist" do
+      app.write("config/acemq.yml", "production: {consumer: {prefetsh: 5}}")
+      output, status = command
+
+      expect(status.exitstatus).to eq 1
+      expect(output).to match(/\Aacemq-consumer: config\.acemq\.consumer has no prefetsh; its settings are prefetch, .*\n\z/)
+    end
+
     it "says so when there is nothing to consume" do
       output, status = command
 
