@@ -95,11 +95,13 @@ impl Client {
     fn new(ruby: &Ruby, url: String, options: RHash) -> Result<Self, Error> {
         let settings = settings(ruby, &url, options)?;
         let limit = seconds(option(ruby, options, "answer_timeout")?);
-        let live = Live::start(&settings, limit).map_err(|e| raise(ruby, &e))?;
-        Ok(Self { settings, limit, live: RefCell::new(Some(live)) })
+        // Certificates are looked at now, while there is somebody to tell. Threads are started by what needs them: not in
+        // a process that only checks its settings, and then forks.
+        Line::new(settings.clone()).map_err(|e| raise(ruby, &e))?;
+        Ok(Self { settings, limit, live: RefCell::new(None) })
     }
 
-    /// This process's own, made anew after a fork. `take` must not run Ruby: another thread could come in here.
+    /// This process's own, made on first use and anew after a fork. `take` must not run Ruby: another thread could come in here.
     fn with_live<T>(&self, ruby: &Ruby, take: impl FnOnce(&Live) -> T) -> Result<T, Error> {
         let ours = self.live.borrow().as_ref().is_some_and(Live::ours);
         if !ours {
