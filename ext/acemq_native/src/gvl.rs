@@ -28,7 +28,16 @@ pub(crate) fn wait<T>(ruby: &Ruby, ticket: &Arc<Ticket<T>>, limit: Option<Durati
         match wait_once(&**ticket, left.min(LOOK)) {
             Wait::Answer(answer) => return Ok(Some(answer)),
             Wait::Pending if left <= LOOK && end.is_some() => return Ok(None),
-            Wait::Pending | Wait::Interrupted => ruby.thread_check_ints()?,
+            Wait::Pending => ruby.thread_check_ints()?,
+            Wait::Interrupted => {
+                ruby.thread_check_ints()?;
+                // Where each interrupt leaves another one due, under a collector that never rests, Ruby never lets us wait.
+                match ticket.wait(Some(Duration::ZERO)) {
+                    Wait::Answer(answer) => return Ok(Some(answer)),
+                    _ if end.is_some_and(|end| Instant::now() >= end) => return Ok(None),
+                    Wait::Pending | Wait::Interrupted => {}
+                }
+            }
         }
     }
 }
