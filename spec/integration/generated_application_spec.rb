@@ -6,7 +6,13 @@ require "securerandom"
 # consumer in processes of their own, on PostgreSQL and RabbitMQ.
 RSpec.describe "A generated Rails application", :broker do
   on_each_database(:postgres) do
+    # Other examples leave tables of these names.
+    def drop_tables
+      connection { |db| %w[acemq_outbox acemq_idempotency orders fulfilments].each { |table| db.drop_table(table, if_exists: true) } }
+    end
+
     before(:context) do
+      drop_tables
       @queue = "shop.#{SecureRandom.hex(6)}"
       @app = AceMQ::SpecSupport::GeneratedApplication.new(
         database_url: AceMQ::SpecSupport::Database.url(:postgres), broker_url: AceMQ::TestServers.rabbitmq.url, queue: @queue
@@ -19,7 +25,7 @@ RSpec.describe "A generated Rails application", :broker do
         ["", ".dlq", ".parked"].each { |suffix| connection.delete_queue("#{@queue}#{suffix}") }
         connection.close
       end
-      connection { |db| %w[acemq_outbox acemq_idempotency orders fulfilments].each { |table| db.drop_table(table, if_exists: true) } }
+      drop_tables
     end
 
     before { empty("acemq_outbox", "acemq_idempotency", "orders", "fulfilments") }

@@ -56,12 +56,17 @@ module AceMQ
 
         def act(name, point)
           case point[:action]
-          when "kill" then Process.kill(:KILL, Process.pid)
-          when "stop" then Process.kill(:STOP, Process.pid)
+          when "kill", "stop" then signal(point[:action])
           when "raise" then raise Reached, "failpoint #{name}"
           else sleep((point[:seconds] || 1).to_f)
           end
           nil
+        end
+
+        # Another thread may be the one that takes it, and this one must go no step further meanwhile.
+        def signal(name)
+          Process.kill(name.upcase, Process.pid)
+          sleep(0.2)
         end
       end
     end
