@@ -92,7 +92,7 @@ RSpec.describe AceMQ::AMQP::Patterns::Failpoint do
       relay.continue
       eventually(20) { expect(marked.size).to eq 5 }
       expect(ids_in(amqp, queue).uniq.size).to eq 5
-      expect(charged.keys).to eq %w[nowhere]
+      eventually { expect(charged.keys).to eq %w[nowhere] }
       relay.terminate
       relay.wait(10)
       expect(relay.misdeeds_at_end).to be_empty
