@@ -31,7 +31,7 @@ impl Unsettled {
         let nacks: Vec<(u64, bool)> = refused.iter().copied().filter(|(tag, _)| self.0.remove(tag)).collect();
         let acked: BTreeSet<u64> = accepted.iter().copied().filter(|tag| self.0.contains(tag)).collect();
         let oldest = self.0.iter().zip(&acked).take_while(|(unsettled, acked)| unsettled == acked).count();
-        let up_to = acked.iter().take(oldest).last().map(|tag| (*tag, oldest > 1));
+        let up_to = acked.iter().take(oldest).next_back().map(|tag| (*tag, oldest > 1));
         let acks = acked.iter().skip(oldest).copied().collect();
         self.0.retain(|tag| !acked.contains(tag));
         Words { nacks, up_to, acks }
