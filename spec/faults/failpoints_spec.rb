@@ -93,6 +93,10 @@ RSpec.describe AceMQ::AMQP::Patterns::Failpoint do
       eventually(20) { expect(marked.size).to eq 5 }
       expect(ids_in(amqp, queue).uniq.size).to eq 5
       eventually { expect(charged.keys).to eq %w[nowhere] }
+      end_relay
+    end
+
+    def end_relay
       relay.terminate
       relay.wait(10)
       expect(relay.misdeeds_at_end).to be_empty
