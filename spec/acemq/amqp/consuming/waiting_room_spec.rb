@@ -1,8 +1,10 @@
 # frozen_string_literal: true
 
 RSpec.describe AceMQ::AMQP::Consuming::WaitingRoom do
-  subject(:room) { described_class.new("spec") { |one| out << one and gate&.pop } }
+  subject(:room) { described_class.new(name) { |one| out << one and gate&.pop } }
 
+  # Its own: the thread of the example before may still be on its way out.
+  let(:name) { "spec #{SecureRandom.hex(4)}" }
   let(:out) { Thread::Queue.new }
   let(:gate) { nil }
   let(:soon) { AceMQ::AMQP::Deadline.in(5) }
@@ -10,7 +12,7 @@ RSpec.describe AceMQ::AMQP::Consuming::WaitingRoom do
   after { room.close }
 
   def threads
-    Thread.list.select { |thread| thread.name == "spec" && thread.alive? }
+    Thread.list.select { |thread| thread.name == name && thread.alive? }
   end
 
   it "lets out by time, whoever came first" do
@@ -53,7 +55,7 @@ RSpec.describe AceMQ::AMQP::Consuming::WaitingRoom do
 
   it "goes on when something fails on the way out" do
     bad, good = %w[bad good].map { |target| Struct.new(:target).new(target) }
-    failing = described_class.new("spec") { |one| one == bad ? raise("bug") : out << one }
+    failing = described_class.new(name) { |one| one == bad ? raise("bug") : out << one }
     expect do
       failing.add(bad, 0)
       failing.add(good, 0.01)
