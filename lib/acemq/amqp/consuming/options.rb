@@ -9,7 +9,7 @@ require_relative "../short_string"
 module AceMQ
   module AMQP
     module Consuming
-      # The keywords of {Connection#consume}, checked; what is nil is the connection's.
+      # The keywords of {Consumers#consume}, checked; what is nil is the connection's.
       #
       # @api private
       class Options
