@@ -2,7 +2,6 @@
 
 use crate::errors::raise;
 use acemq_core::feed::{Feed, Taken};
-use acemq_core::letter::Letter;
 use acemq_core::ticket::{Ticket, Wait};
 use acemq_core::{Kind, runtime};
 use magnus::{Error, Ruby};
@@ -57,11 +56,6 @@ pub(crate) fn take(ruby: &Ruby, feed: &Feed, limit: Duration) -> Result<Option<T
         Wait::Answer(taken) => Some(taken),
         Wait::Pending | Wait::Interrupted => None,
     })
-}
-
-/// The next delivery if it is there already.
-pub(crate) fn try_take(feed: &Feed) -> Option<Letter> {
-    feed.try_take()
 }
 
 /// Runs a future on the runtime and waits for it. A panic in it ends as an ordinary error.

@@ -39,7 +39,7 @@ impl Subscription {
     /// `pop(seconds) -> Array`, see `parcel::unpack`; nil when there was none in time; false when none will come.
     fn pop(ruby: &Ruby, rb_self: &Self, limit: f64) -> Result<Value, Error> {
         let Some(subscription) = rb_self.ours() else { return Ok(false.into_value_with(ruby)) };
-        let taken = match gvl::try_take(subscription.feed()) {
+        let taken = match subscription.feed().try_take() {
             Some(letter) => Some(Taken::Letter(Box::new(letter))),
             None => gvl::take(ruby, subscription.feed(), seconds(limit))?,
         };
