@@ -38,14 +38,19 @@ module AceMQ
           raise EncodeError, "#{codec.class}#encode returned #{body.class} instead of a String"
         end
 
-        # Codecs differ in whether they want to know the content type.
-        #
         # @return [Object] the payload
         # @raise [DecodeError]
         def decode(codec, body, content_type)
-          return codec.decode(body) if codec.method(:decode).arity == 1
+          decoder(codec).call(body, content_type)
+        end
 
-          codec.decode(body, content_type)
+        # Codecs differ in whether they want to know the content type. Looking takes as long as decoding a short body.
+        #
+        # @return [#call] takes a body and its content type, returns the payload or raises {DecodeError}
+        def decoder(codec)
+          return ->(body, _content_type) { codec.decode(body) } if codec.method(:decode).arity == 1
+
+          ->(body, content_type) { codec.decode(body, content_type) }
         end
 
         private

@@ -49,8 +49,8 @@ module AceMQ
         @codec = options.codec
         @ladder = RetryLadder.for(queue, retry_policy, threshold: options.retry_threshold)
         @declared = Consuming::Declared.new(connection, ladder)
-        @desk = Consuming::Desk.new(queue: queue, codec: codec, handler: handler, interceptors: connection.interceptors,
-                                    judge: Consuming::Judge.new(retry_policy))
+        @desk = Consuming::Desk.new(queue: queue, decoder: Codec.decoder(codec), handler: handler,
+                                    interceptors: connection.interceptors, judge: Consuming::Judge.new(retry_policy))
         @settling = Consuming::Settling.new(connection, policy: retry_policy, threshold: options.retry_threshold,
                                                         ladder: ladder, declared: @declared)
         @flight = Consuming::Flight.new

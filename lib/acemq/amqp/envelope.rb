@@ -227,13 +227,13 @@ module AceMQ
         def integer(name)
           value = @reserved[name]
           value = value.to_i if value.is_a?(String) && value.match?(/\A-?\d{1,19}\z/)
-          value if value.is_a?(Integer) && Headers::INT64.cover?(value)
+          value if value.is_a?(Integer) && value.bit_length < 64
         end
 
         # @return [String, nil] frozen
         def text(name)
           value = @reserved[name]
-          return unless value.is_a?(String) || value.is_a?(Integer)
+          return if value.nil? || !(value.is_a?(String) || value.is_a?(Integer))
 
           text = Text.utf8(value.to_s)
           text.dup.freeze unless text.nil? || text.empty?

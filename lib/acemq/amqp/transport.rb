@@ -273,11 +273,16 @@ module AceMQ
         @client.perform(operation, options)
       end
 
+      # Member by member, which takes a third of the time of keywords.
       def delivery(letter)
-        body, content_type, routing_key, exchange, id, headers, redelivered, reply_to, parcel = letter
-        Delivery.new(body: body, content_type: content_type.to_s, routing_key: routing_key, exchange: exchange,
-                     message_id: id, headers: headers, redelivered: redelivered, reply_to: reply_to, source: parcel,
-                     on_ack: -> { parcel.settle(true, false) }, on_nack: ->(requeue) { parcel.settle(false, requeue) })
+        delivery = Delivery.new
+        delivery.body, type, delivery.routing_key, delivery.exchange, delivery.message_id,
+          delivery.headers, delivery.redelivered, delivery.reply_to, parcel = letter
+        delivery.content_type = type.to_s
+        delivery.source = parcel
+        delivery.on_ack = -> { parcel.settle(true, false) }
+        delivery.on_nack = ->(requeue) { parcel.settle(false, requeue) }
+        delivery
       end
     end
   end

@@ -105,7 +105,8 @@ RSpec.describe AceMQ::AMQP::Notifications do
   it "tells of a message that was handled, and how" do
     transport = AceMQ::SpecSupport::ScriptedTransport.new
     connection = AceMQ::AMQP::Connection.new(transport: transport)
-    desk = AceMQ::AMQP::Consuming::Desk.new(queue: "q", codec: connection.codec, handler: ->(_) { AceMQ::AMQP::Ack.accept },
+    desk = AceMQ::AMQP::Consuming::Desk.new(queue: "q", decoder: AceMQ::AMQP::Codec.decoder(connection.codec),
+                                            handler: ->(_) { AceMQ::AMQP::Ack.accept },
                                             interceptors: connection.interceptors,
                                             judge: AceMQ::AMQP::Consuming::Judge.new(AceMQ::AMQP::RetryPolicy.none))
     delivery = AceMQ::AMQP::Delivery.new(body: "{}", content_type: "application/json", routing_key: "order.placed",

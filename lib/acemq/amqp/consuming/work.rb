@@ -13,7 +13,7 @@ module AceMQ
       # What all deliveries of a consumer have in common on their way to its handler.
       #
       # @api private
-      Desk = Struct.new(:queue, :codec, :handler, :judge, :interceptors, keyword_init: true)
+      Desk = Struct.new(:queue, :decoder, :handler, :judge, :interceptors, keyword_init: true)
 
       # One delivery and its handler, up to the decision.
       #
@@ -54,7 +54,7 @@ module AceMQ
         private
 
         def decision
-          payload = Codec.decode(@desk.codec, delivery.body, delivery.content_type)
+          payload = @desk.decoder.call(delivery.body, delivery.content_type)
         rescue DecodeError => e
           judged(context(nil), @desk.judge.undecodable(e), Ack.park(e), e)
         rescue *FATAL
