@@ -27,7 +27,7 @@ module AceMQ
         # The first held row of the table stops everything behind it.
         def oldest(sql, limit)
           found = sql.db.rows("SELECT id, CASE WHEN #{sql.held} THEN 1 ELSE 0 END FROM #{sql.table.quoted} " \
-                              "WHERE #{sql.live} ORDER BY created_at, id LIMIT #{limit}", "AceMQ claim")
+                              "WHERE #{sql.claimable} ORDER BY created_at, id LIMIT #{limit}", "AceMQ claim")
           found.take_while { |_, held| held.to_i.zero? }.map(&:first)
         end
       end

@@ -41,9 +41,10 @@ module AceMQ
 
         # Where no record waits for another one.
         #
+        # @param sql [OutboxSQL] that looks where there may be some
         # @return [Array<OutboxRecord>] oldest first
-        def take_oldest(limit)
-          rows = oldest_first(db.lease_oldest(@sql, limit, @token, @seconds))
+        def take_oldest(sql, limit)
+          rows = oldest_first(db.lease_oldest(sql, limit, @token, @seconds))
           keep(rows, rows)
         end
 

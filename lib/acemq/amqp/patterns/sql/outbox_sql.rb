@@ -37,6 +37,17 @@ module AceMQ
           "published_at IS NULL AND attempts < #{max_attempts}"
         end
 
+        # Live, as far as a claim looks.
+        def claimable
+          @since_time ? "#{live} AND created_at >= #{db.time(@since_time, created_at)}" : live
+        end
+
+        # @param time [Time, nil] before which nothing is claimable
+        # @return [OutboxSQL]
+        def since(time)
+          time ? dup.tap { |other| other.since_time = time } : self
+        end
+
         def retired
           "published_at IS NULL AND attempts >= #{max_attempts}"
         end
@@ -105,6 +116,10 @@ module AceMQ
         def locked_until
           table["locked_until"]
         end
+
+        protected
+
+        attr_writer :since_time
       end
     end
   end

@@ -1,5 +1,7 @@
 # frozen_string_literal: true
 
+require_relative "low_water"
+
 module AceMQ
   module AMQP
     module Patterns
@@ -62,10 +64,13 @@ module AceMQ
         attr_reader :indexes
         # @return [Integer, nil] bytes of the longest statement that the server takes
         attr_reader :longest_statement
+        # @return [LowWater]
+        attr_reader :low_water
 
         def initialize(db, name)
           @name = name
           @quoted = db.connection.quote_table_name(name)
+          @low_water = LowWater.new
           @columns = db.connection.columns(name).to_h { |column| [column.name, column] }
           @indexes = db.connection.indexes(name)
           @longest_statement = db.longest_statement

@@ -172,11 +172,11 @@ module AceMQ
         # @return [Array(Array<OutboxRecord>, Boolean)] and whether there may be more
         def take(ordering, sql, limit, leasing)
           if ordering == :none
-            records = leasing.take_oldest(limit)
+            records = sql.table.low_water.around(sql) { |near| leasing.take_oldest(near, limit) }
             return [records, records.size == limit || leasing.cut?]
           end
 
-          lists = @candidates.find(ordering, sql, limit)
+          lists = sql.table.low_water.around(sql) { |near| @candidates.find(ordering, near, limit) }
           found = lists.sum(&:size)
           return [[], false] if found.zero?
 

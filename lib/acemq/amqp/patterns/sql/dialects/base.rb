@@ -105,6 +105,11 @@ module AceMQ
             table.quoted
           end
 
+          # @return [LowWater::Reading, nil] nil where what is published is in no claim's way
+          def low_water(_sql)
+            nil
+          end
+
           # The condition "not published", worded so that an index on it is not preferred to the ids beside it.
           def unpublished
             "published_at IS NULL"

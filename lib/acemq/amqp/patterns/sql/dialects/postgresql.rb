@@ -104,7 +104,7 @@ module AceMQ
 
           # @return [Array<Array>] the oldest rows that are free, see {#lease}
           def lease_oldest(sql, limit, token, seconds)
-            lease_where(sql, "#{sql.live} AND #{sql.free} ORDER BY created_at, id LIMIT #{limit}", token, seconds)
+            lease_where(sql, "#{sql.claimable} AND #{sql.free} ORDER BY created_at, id LIMIT #{limit}", token, seconds)
           end
 
           # @return [Float, nil] seconds
@@ -115,6 +115,24 @@ module AceMQ
             rows("#{with}SELECT #{age} FROM #{source}", "AceMQ age").dig(0, 0)&.to_f
           end
 
+          # A snapshot's end is no number that nobody has yet, only the one after the last that is over: so one is drawn.
+          #
+          # @return [LowWater::Reading, nil] nil where it would take too long to find out
+          def low_water(sql)
+            return unless sql.destination_index
+
+            heads, oldest, at, unfinished, unbegun = rows(<<~SQL, "AceMQ low water").first
+              WITH RECURSIVE #{head_rows(sql, nil)}, oldest AS (SELECT count(*) AS heads, min(created_at) AS created_at FROM head)
+              SELECT heads, #{readable_time(sql.created_at)}, extract(epoch FROM now()),
+                     txid_snapshot_xmin(txid_current_snapshot()), txid_current()
+                FROM oldest
+            SQL
+            return if heads.to_i >= HEADS
+
+            LowWater::Reading.new(oldest: oldest && read_time(oldest, sql.created_at), at: Time.at(at.to_r).utc,
+                                  unfinished: unfinished.to_i, unbegun: unbegun.to_i)
+          end
+
           # @return [Integer]
           def purge(table, condition, key:, order:, batch:)
             change(<<~SQL, "AceMQ purge")
@@ -123,8 +141,6 @@ module AceMQ
             SQL
           end
 
-          # A key that is there already costs no write: DO UPDATE would lock its row and cost a sync for every duplicate.
-          #
           # A key that is there already costs no write: DO UPDATE would lock its row and cost a sync for every duplicate.
           #
           # @return [Symbol] {Claim} value, or {IdempotencySQL::TAKEN_OVER}
@@ -206,7 +222,7 @@ module AceMQ
 
           def head_rows(sql, after)
             columns = "exchange_name, routing_key, created_at, id"
-            one = "FROM #{sql.table.quoted} WHERE #{sql.live} %s ORDER BY #{columns} LIMIT 1"
+            one = "FROM #{sql.table.quoted} WHERE #{sql.claimable} %s ORDER BY #{columns} LIMIT 1"
             <<~SQL.strip
               head AS (
                 (SELECT 1 AS depth, #{columns}, #{sql.held} AS held #{format(one, behind(after))})
@@ -224,7 +240,7 @@ module AceMQ
               SELECT id, exchange_name, routing_key, 0, created_at FROM (
                 SELECT id, exchange_name, routing_key, created_at, bool_and(NOT #{sql.held}) OVER (
                          PARTITION BY exchange_name, routing_key ORDER BY created_at, id) AS open
-                  FROM #{sql.table.quoted} WHERE #{sql.live} #{behind(after)}) w
+                  FROM #{sql.table.quoted} WHERE #{sql.claimable} #{behind(after)}) w
                WHERE open ORDER BY exchange_name, routing_key, created_at, id LIMIT #{size}
             SQL
           end

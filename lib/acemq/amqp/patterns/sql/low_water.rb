@@ -1,0 +1,82 @@
+# frozen_string_literal: true
+
+require_relative "../../deadline"
+
+module AceMQ
+  module AMQP
+    module Patterns
+      # A time before which a table has nothing to be claimed, so that claims need not look there. Beside an open
+      # snapshot, of a report or a backup, PostgreSQL keeps in its indexes whatever was published since, and every claim
+      # would step over all of it.
+      #
+      # It is asked for when a search was slow, and soon forgotten: the next search goes over everything, and finds what
+      # was dated earlier than it was written by more than {MARGIN}.
+      #
+      # @api private
+      class LowWater
+        # Seconds from which on a search is slow.
+        SLOW = 0.05
+
+        # Seconds that the clocks of those who write may differ from the database's, and that may lie between the
+        # dating of a record and its writing.
+        MARGIN = 60
+
+        # For how many times as long as it took to ask for it an answer is kept.
+        KEPT = 40
+
+        # What a database says of a table.
+        #
+        # @!attribute oldest [Time, nil] when the oldest row was written that can be claimed now or later
+        # @!attribute at [Time] a time before this was asked
+        # @!attribute unfinished [Integer] every transaction of a lower number is over, and this answer knows what it did
+        # @!attribute unbegun [Integer] no transaction of a higher number had begun to write
+        Reading = Struct.new(:oldest, :at, :unfinished, :unbegun, keyword_init: true)
+
+        def initialize
+          @lock = Mutex.new
+          @earlier = @mark = nil
+          @until = 0
+        end
+
+        # @param sql [OutboxSQL]
+        # @yieldparam sql [OutboxSQL] the same, or one that does not look before the mark
+        # @return [Object] what the search in the block found
+        def around(sql)
+          started = Deadline.now
+          yield(sql.since(mark)).tap { ask(sql) if Deadline.now - started >= SLOW && past? }
+        end
+
+        private
+
+        def mark
+          @mark unless past?
+        end
+
+        def past?
+          Deadline.now >= @until
+        end
+
+        def ask(sql)
+          started = Deadline.now
+          reading = sql.db.low_water(sql)
+          @lock.synchronize { learn(reading, Deadline.now - started) } if reading
+        end
+
+        # Whatever is written from now on was begun after the earlier reading, if all that had begun by then is over:
+        # it is dated no earlier than that, or counted among the rows of this reading.
+        def learn(reading, seconds)
+          first = @earlier.nil?
+          known = over?(reading)
+          # Older servers reckon times in floating point.
+          @mark = ([reading.oldest, @earlier.at - MARGIN].compact.min.floor(3) if known)
+          @earlier = reading if first || known || reading.unbegun < @earlier.unbegun
+          @until = Deadline.now + (first ? 0 : KEPT * seconds)
+        end
+
+        def over?(reading)
+          @earlier && reading.unfinished >= @earlier.unbegun
+        end
+      end
+    end
+  end
+end

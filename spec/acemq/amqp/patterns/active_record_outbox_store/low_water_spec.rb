@@ -1,0 +1,112 @@
+# frozen_string_literal: true
+
+# Beside an open snapshot every claim on PostgreSQL would step over all that was published since.
+RSpec.describe AceMQ::AMQP::Patterns::ActiveRecordOutboxStore, "looking no further back than there is anything" do
+  subject(:store) { described_class.new(lease: 30) }
+
+  let(:water) { AceMQ::AMQP::Patterns::LowWater }
+  let(:hour_ago) { Time.now - 3600 }
+
+  def statements
+    seen = []
+    listener = ActiveSupport::Notifications.subscribe("sql.active_record") { |*, event| seen << event[:sql] }
+    yield
+    seen
+  ensure
+    ActiveSupport::Notifications.unsubscribe(listener)
+  end
+
+  def claim_and_give_back(**options)
+    claim = store.claim(100, **options)
+    claim.settle(unsent: claim.records.map(&:id))
+    claim.records.map(&:id)
+  end
+
+  def bounded?(**options)
+    statements { claim_and_give_back(**options) }.any? { |sql| sql.include?("AND created_at >= '") }
+  end
+
+  # As if every claim were slow, and what it makes known were not forgotten.
+  def slow_claims
+    stub_const("#{water}::SLOW", 0)
+    stub_const("#{water}::KEPT", 1e9)
+  end
+
+  # Other databases of the server may have transactions that take a moment.
+  def know_how_far(**options)
+    slow_claims
+    eventually do
+      AceMQ::AMQP::Patterns::Database::TABLES.clear
+      2.times { claim_and_give_back(**options) }
+      expect(bounded?(**options)).to be true
+    end
+  end
+
+  def forget
+    allow(AceMQ::AMQP::Deadline).to(receive(:now).and_wrap_original { |now| now.call + 1e12 })
+  end
+
+  on_each_database(:postgres) do
+    before { make_outbox }
+
+    it "asks for nothing while claims are quick" do
+      stub_const("#{water}::SLOW", 3600)
+      add("a")
+
+      expect(statements { 3.times { claim_and_give_back } }.grep(/txid_current/)).to eq []
+    end
+
+    %i[destination strict none].each do |ordering|
+      it "passes over what is dated back, ordering #{ordering.inspect}, until it looks at everything again" do
+        add("new")
+        know_how_far(ordering: ordering)
+        add("dated back", created_at: hour_ago)
+        expect(claim_and_give_back(ordering: ordering)).to eq ["new"]
+
+        forget
+        expect(claim_and_give_back(ordering: ordering)).to eq ["dated back", "new"]
+      end
+    end
+
+    it "finds what has been held for long" do
+      add("new", routing_key: "elsewhere")
+      add("held", created_at: hour_ago)
+      execute("UPDATE acemq_outbox SET locked_until = #{sql_time(600)} WHERE id = 'held'")
+      know_how_far
+      expect(claim_and_give_back).to eq ["new"]
+
+      execute("UPDATE acemq_outbox SET locked_until = #{sql_time(-1)} WHERE id = 'held'")
+      expect(claim_and_give_back).to eq %w[held new]
+    end
+
+    it "finds what a transaction wrote that was open all the while" do
+      slow_claims
+      written = Thread::Queue.new
+      commit = Thread::Queue.new
+      writer = Thread.new do
+        ActiveRecord::Base.transaction do
+          add("late", created_at: hour_ago)
+          written << true
+          commit.pop
+        end
+      end
+      written.pop
+      5.times { claim_and_give_back }
+      commit << true
+      writer.join
+
+      expect(claim_and_give_back).to eq ["late"]
+    end
+  end
+
+  on_each_database(:mariadb, :sqlite) do
+    before { make_outbox }
+
+    it "has no need of it" do
+      slow_claims
+      add("a")
+
+      3.times { expect(bounded?).to be false }
+    end
+  end
+end
