@@ -134,6 +134,15 @@ RSpec.describe "An interrupt", :broker do
         end
       end
     end
+
+    # What was ended is dead at once, and not only when the reader of its socket has noticed.
+    it "never leaves a dead connection to the next publish" do
+      30.times do
+        connect
+        holding_answers(proxy) { waiting { stalled.publish({}, to: queue) }.kill.join }
+        expect { stalled.publish({}, to: queue) }.not_to raise_error
+      end
+    end
   end
 
   # The core is told to panic where everything is written and nothing confirmed.

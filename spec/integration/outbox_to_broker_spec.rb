@@ -89,7 +89,7 @@ RSpec.describe "The outbox on the real broker", :broker do
               put("w#{writer}-#{n}", to: queue)
               raise ActiveRecord::Rollback if n.odd?
             end
-            ActiveRecord::Base.clear_active_connections!
+            ActiveRecord::Base.connection_handler.clear_active_connections!
           end
         end
       end

@@ -63,6 +63,10 @@ impl Socket {
             let _ = stream.shutdown(Shutdown::Both);
         }
     }
+
+    fn aborted(&self) -> bool {
+        self.stream.lock().is_none()
+    }
 }
 
 impl Link {
@@ -114,8 +118,9 @@ impl Link {
         }
     }
 
+    /// What we have ended is not alive, though lapin takes a moment to notice.
     pub(crate) fn alive(&self) -> bool {
-        self.connection.status().connected()
+        !self.socket.aborted() && self.connection.status().connected()
     }
 
     pub(crate) fn blocked(&self) -> bool {

@@ -36,7 +36,7 @@ class Writer
       write unless @paused
       sleep(@pace * @random.rand(0.5..1.5))
     end
-    ActiveRecord::Base.clear_active_connections!
+    ActiveRecord::Base.connection_handler.clear_active_connections!
   end
 
   def halt
