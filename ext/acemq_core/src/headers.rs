@@ -98,9 +98,7 @@ fn field(name: &str, value: &Value, depth: usize) -> Result<AMQPValue> {
         Value::Float(f) => {
             return Err(Error::refused(format!("the header {name:?} is {f}, which the wire cannot carry")));
         }
-        Value::Decimal(scale, mantissa) => {
-            AMQPValue::DecimalValue(DecimalValue { scale: *scale, value: *mantissa })
-        }
+        Value::Decimal(scale, mantissa) => AMQPValue::DecimalValue(DecimalValue { scale: *scale, value: *mantissa }),
         Value::Time(seconds) => AMQPValue::Timestamp(*seconds),
         Value::Text(bytes) => AMQPValue::LongString(LongString::from(bytes.clone())),
         Value::List(list) => {
