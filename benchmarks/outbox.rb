@@ -33,13 +33,14 @@ class Outbox
   end
 
   # @param count [Integer] rows, by turns for so many destinations
-  # @param prefix [String] of their routing keys and ids
+  # @param prefix [String] of their routing keys
+  # @param ids [String] what their ids begin with
   # @param age [Integer] seconds since they were written
-  def fill(count, prefix, destinations: 1, age: 0)
+  def fill(count, prefix, destinations: 1, ids: prefix, age: 0)
     n, source = @postgres ? ["n", "generate_series(1, #{count}) n"] : ["seq", "seq_1_to_#{count}"]
     db.execute(<<~SQL)
       INSERT INTO acemq_outbox (id, exchange_name, routing_key, body, body_encoding, content_type, headers, created_at)
-      SELECT CONCAT('#{prefix}-', #{n}), '#{NAME}', CONCAT('#{prefix}.', MOD(#{n}, #{destinations})), '#{"x" * 200}', 'utf-8',
+      SELECT CONCAT('#{ids}-', #{n}), '#{NAME}', CONCAT('#{prefix}.', MOD(#{n}, #{destinations})), '#{"x" * 200}', 'utf-8',
              'text/plain', '{}', #{written(n, age)} FROM #{source}
     SQL
   end
