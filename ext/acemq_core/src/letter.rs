@@ -19,10 +19,12 @@ pub struct Letter {
     properties: BasicProperties,
 }
 
-/// What is different about a copy. It goes to a queue by name.
+/// What is different about a copy, and where it goes.
 #[derive(Clone, Debug, Default)]
 pub struct Changes {
-    pub queue: String,
+    /// Empty for the default one, whose routing keys are the names of queues.
+    pub exchange: String,
+    pub routing_key: String,
     pub message_id: String,
     /// Set or, where the value is [`Value::Nothing`], taken away.
     pub headers: Headers,
@@ -73,7 +75,7 @@ impl Letter {
         self.properties.headers().as_ref().map(headers::received).unwrap_or_default()
     }
 
-    /// The same body and properties for another queue. Persistent, whatever the original was. Without the `user_id`:
+    /// The same body and properties for another destination. Persistent, whatever the original was. Without the `user_id`:
     /// the broker takes only that of the connection, and refuses the channel for any other.
     ///
     /// # Errors
@@ -88,8 +90,8 @@ impl Letter {
             )));
         }
         Ok(Message {
-            exchange: ShortString::default(),
-            routing_key: short("queue name", &changes.queue)?,
+            exchange: short("exchange name", &changes.exchange)?,
+            routing_key: short("routing key", &changes.routing_key)?,
             body: self.body.clone(),
             properties: self
                 .carried(changes.keep_expiration)
@@ -175,7 +177,7 @@ mod tests {
     }
 
     fn changes(headers: Headers) -> Changes {
-        Changes { queue: "q.dlq".into(), message_id: "m".into(), headers, ..Changes::default() }
+        Changes { routing_key: "q.dlq".into(), message_id: "m".into(), headers, ..Changes::default() }
     }
 
     fn table(pairs: Vec<(&str, AMQPValue)>) -> FieldTable {

@@ -151,7 +151,8 @@ impl Client {
             ));
         };
         let changes = Changes {
-            queue: option(ruby, changes, "queue")?,
+            exchange: option(ruby, changes, "exchange")?,
+            routing_key: option(ruby, changes, "routing_key")?,
             message_id: option(ruby, changes, "message_id")?,
             headers: headers(ruby, changes, "headers")?,
             keep_expiration: option(ruby, changes, "keep_expiration")?,

@@ -207,25 +207,26 @@ module AceMQ
         subscription
       end
 
-      # Sends a delivery to another queue as it is: the same body, properties and header types. Persistent, and without
+      # Sends a delivery elsewhere as it is: the same body, properties and header types. Persistent, and without
       # a `user_id`, which the broker takes from its own connection only.
       #
       # @param delivery [Delivery] of this class, not settled
-      # @param routing_key [String] the queue
+      # @param routing_key [String] the queue's name, where no exchange is given
+      # @param exchange [String]
       # @param headers [Hash] to be set; those that are nil are taken away
       # @param message_id [String, nil] nil keeps the delivery's
       # @param keep_expiration [Boolean] whether the copy may expire as the original would have; where it waits or is set
       #   aside it would be thrown away
-      # @param mandatory [Boolean] whether it is an error when the queue does not exist
+      # @param mandatory [Boolean] whether it is an error when no queue takes it
       # @return [String] the message id
       # @raise [PublishError] when it was not confirmed
       # @raise [TransportError] when the delivery is settled already
-      def publish_copy(delivery, routing_key:, headers: {}, message_id: nil, keep_expiration: false, mandatory: true)
+      def publish_copy(delivery, routing_key:, exchange: "", headers: {}, message_id: nil, keep_expiration: false, mandatory: true)
         id = message_id || delivery.message_id || Native.uuid_v7
-        changes = { queue: routing_key, message_id: id, headers: headers, keep_expiration: keep_expiration,
+        changes = { exchange: exchange, routing_key: routing_key, message_id: id, headers: headers, keep_expiration: keep_expiration,
                     mandatory: mandatory }
         ticket = Ticket.new(@client.copy(delivery.source, changes, pace(relay: false)),
-                            [{ exchange: "", routing_key: routing_key }])
+                            [{ exchange: exchange, routing_key: routing_key }])
         ticket.wait_for_ever.first.tap { |failure| raise failure if failure }
         id
       end

@@ -27,8 +27,8 @@ module AceMQ
         # @return [void] once it is confirmed
         # @raise [PublishError]
         def publish(transport, exchange:, routing_key:)
-          if copying?(transport, exchange)
-            transport.publish_copy(@delivery, routing_key: routing_key, headers: @changes, mandatory: true)
+          if @delivery.source && transport.respond_to?(:publish_copy)
+            transport.publish_copy(@delivery, exchange: exchange, routing_key: routing_key, headers: @changes, mandatory: true)
           else
             AcceptedKeywords.call(transport, :publish, **parts(exchange, routing_key))
           end
@@ -50,11 +50,6 @@ module AceMQ
           value = @received[COUNT]
           value = value.to_i if value.is_a?(String) && value.match?(/\A\d{1,9}\z/)
           value.is_a?(Integer) && value.between?(0, 2**31) ? value : 0
-        end
-
-        # Copies as they are go to queues by name.
-        def copying?(transport, exchange)
-          exchange.empty? && @delivery.source && transport.respond_to?(:publish_copy)
         end
 
         def parts(exchange, routing_key)

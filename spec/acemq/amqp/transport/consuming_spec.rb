@@ -238,6 +238,23 @@ RSpec.describe AceMQ::AMQP::Transport, "consuming" do
       expect(delivery.ack).to be(true)
     end
 
+    it "goes to an exchange as well" do
+      connection.declare_exchange("#{target}.x", kind: "direct", auto_delete: true)
+      connection.bind(queue: target, exchange: "#{target}.x", routing_key: "order.placed")
+      with_bunny { |channel| channel.default_exchange.publish("body", routing_key: queue, **everything) }
+      delivery = eventually { connection.pull(queue) || raise("nothing yet") }
+
+      expect { transport.publish_copy(delivery, exchange: "#{target}.x", routing_key: "order.other") }
+        .to raise_error(AceMQ::AMQP::PublishError, /order\.other/)
+      transport.publish_copy(delivery, exchange: "#{target}.x", routing_key: "order.placed")
+
+      with_bunny do |channel|
+        delivered, properties, = channel.basic_get(target)
+        expect([delivered.exchange, delivered.routing_key]).to eq ["#{target}.x", "order.placed"]
+        expect(properties.to_h).to include(everything.slice(:type, :app_id, :priority, :correlation_id, :headers))
+      end
+    end
+
     it "raises when no queue takes it, and for a delivery that is settled" do
       send_numbers(1)
       delivery = eventually { connection.pull(queue) || raise("nothing yet") }
