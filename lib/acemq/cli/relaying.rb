@@ -57,7 +57,12 @@ module AceMQ
 
       def tell(error, exchange:, routing_key:)
         where = " (#{exchange}/#{routing_key})" unless routing_key.empty?
-        say("#{error.class}: #{error.message}#{where}")
+        say("#{error.class}: #{one_line("#{error.message}#{where}")}")
+      end
+
+      # Whoever chooses names and keys writes no lines of their own into a log.
+      def one_line(text)
+        text.gsub(/[[:space:]]*[[:cntrl:]][[:space:]]*/, " ")
       end
 
       def name(store, index, count)

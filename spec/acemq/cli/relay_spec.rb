@@ -38,10 +38,12 @@ RSpec.describe "acemq relay", :broker do
       folder = Dir.mktmpdir.tap { |path| cleanups << -> { FileUtils.rm_rf(path) } }
       told = notifications(folder)
       put("first", to: queue)
+      put("nobody's", to: "spec.nosuch\nforged")
       relay = relay_command("--interval", "0.1", "--threads", "2", "--probe", "0",
                             environment: { "NOTIFY_SOCKET" => File.join(folder, "notify"), "WATCHDOG_USEC" => "400000" })
       eventually(30) { expect(marked).to eq %w[first] }
       eventually { expect(relay.output).to match(/publishing acemq_outbox #1, acemq_outbox #2, process #{relay.pid}$/) }
+      eventually { expect(relay.output).to match(/NO_ROUTE.* forged\)$/) } # and no line of its own
       eventually { expect(told.size).to be >= 3 }
       expect(all(told).join("\n")).to match(/\AREADY=1\nSTATUS=publishing.*WATCHDOG=1/m)
 
