@@ -93,7 +93,16 @@ RSpec.describe AceMQ::AMQP::Patterns::ActiveRecordOutboxStore, "use of indexes" 
   end
 
   on_each_database(:sqlite) do
-    # As most files of SQLite are. The planner takes any condition of equality for better than a list of ids.
+    # As most files of SQLite are. The planner takes any condition of equality for better than an order, or a list of ids.
+    it "finds candidates along the destinations in a table that has never been analyzed" do
+      make_outbox
+      add("u-1", "u-2")
+      claims = statements("AceMQ claim") { expect(store.claim(50).records.size).to eq 2 }
+
+      expect(claims).not_to be_empty
+      claims.each { |sql| expect(plan(sql)).to match(/acemq_outbox_destination/).and(satisfy { |plan| !plan.match?(/temp b-tree/i) }) }
+    end
+
     it "leases, settles and reads by the ids alone in a table that has never been analyzed" do
       make_outbox
       add(*Array.new(50) { |n| "u-#{n}" })
