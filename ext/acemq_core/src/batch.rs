@@ -235,10 +235,17 @@ impl Desk {
         let silence = answers.iter().any(|answer| matches!(answer, Answer::Silence));
         let failed = answers.iter().any(|answer| matches!(answer, Answer::Failed(_)));
         let closed = closing_fault(&answers);
+        let blocked = link.blocked_reason().map(|reason| format!("the broker has blocked this connection ({reason})"));
         for (&i, outcome) in
             chunk.iter().zip(judge(&messages, &answers, &returns, run.pace.confirm_timeout.as_secs_f64(), mute))
         {
-            run.set(i, outcome);
+            run.set(
+                i,
+                outcome.map_err(|e| match &blocked {
+                    Some(why) if e.kind() == Kind::Unconfirmed => e.with_note(why),
+                    _ => e,
+                }),
+            );
         }
         if silence || (failed && !link.alive()) {
             // What is still queued on it must not go out behind our back.

@@ -83,6 +83,14 @@ impl Error {
         self
     }
 
+    /// The same, and what else is known.
+    #[must_use]
+    pub fn with_note(mut self, note: &str) -> Self {
+        self.message.push_str("; ");
+        self.message.push_str(note);
+        self
+    }
+
     pub fn kind(&self) -> Kind {
         self.kind
     }
