@@ -6,6 +6,9 @@ module AceMQ
     #
     # @api private
     class Deadline
+      # Seconds; a condition variable takes no wait of ages. Who waits longer asks again.
+      LONGEST_WAIT = 86_400.0
+
       # @param seconds [Numeric] from now
       # @return [Deadline]
       # @raise [ArgumentError]
@@ -26,9 +29,9 @@ module AceMQ
         @at = at
       end
 
-      # @return [Float] seconds, 0 when it has passed
+      # @return [Float] seconds that may be waited now: 0 when it has passed, and never more than {LONGEST_WAIT}
       def left
-        [@at - self.class.now, 0.0].max
+        (@at - self.class.now).clamp(0.0, LONGEST_WAIT)
       end
 
       # @return [Boolean]

@@ -101,8 +101,8 @@ module AceMQ
           @mutex.synchronize do
             until @closed
               first = @entries.first
-              left = first && (@hurried ? 0 : first.due - Deadline.now)
-              return take if left && left <= 0
+              left = first && (@hurried ? 0 : Deadline.new(first.due).left)
+              return take if left&.zero?
 
               @changed.wait(@mutex, left)
             end

@@ -59,6 +59,18 @@ RSpec.describe AceMQ::AMQP::Consumer, "at its end", :consuming do
       expect(transport).not_to be_open
     end
 
+    it "waits for as long as it takes, where no end is given" do
+      consume
+      delivery = deliver
+      closing = Thread.new { connection.close(timeout: Float::INFINITY) }
+      eventually { expect(transport.subscribed.first).not_to be_open }
+      eventually { expect(closing).to be_stop }
+      going << ack.accept
+
+      closing.join
+      expect(delivery.call).to be_acked
+    end
+
     it "does not wait at all with a timeout of 0" do
       consume
       deliver
@@ -152,6 +164,18 @@ RSpec.describe AceMQ::AMQP::Consumer, "at its end", :consuming do
       expect(consumer).not_to be_running
       expect(connection.consumers.map(&:queue)).to eq(["payments"])
       expect(transport).to be_open
+    end
+
+    it "waits for as long as it takes, where no end is given" do
+      consumer = consume
+      delivery = deliver
+      cancelling = Thread.new { consumer.cancel(timeout: 1e20) }
+      eventually { expect(transport.subscribed.first).not_to be_open }
+      eventually { expect(cancelling).to be_stop }
+      going << ack.accept
+
+      cancelling.join
+      expect(delivery.call).to be_acked
     end
 
     it "raises nothing at its deadline; how many still run can be asked" do

@@ -40,6 +40,20 @@ RSpec.describe AceMQ::AMQP::Consuming::WaitingRoom do
     expect(room.wait_until_empty(soon)).to be(true)
   end
 
+  # Nearly for ever, and longer than a condition variable takes: by a policy or a handler's answer.
+  it "keeps who is to wait for ages, and goes on letting out others" do
+    [1e20, Float::INFINITY].each { |delay| room.add("patient", delay) }
+    waiting = threads
+    eventually { expect(waiting).to all(be_stop) }
+    room.add("next", 0)
+
+    expect(Timeout.timeout(5) { out.pop }).to eq("next")
+    expect(threads).to eq(waiting)
+    expect(room.wait_until_empty(AceMQ::AMQP::Deadline.in(0.05))).to be(false)
+    room.hurry
+    expect(room.wait_until_empty(AceMQ::AMQP::Deadline.in(Float::INFINITY))).to be(true)
+  end
+
   context "with somebody on the way out" do
     let(:gate) { Thread::Queue.new }
 
