@@ -95,10 +95,12 @@ module AceMQ
       end
 
       # Stops, waits for its handlers, and gives back what is not settled then. Not from one of its own handlers, for
-      # whose end it would wait. Whether all of them have ended is told by {#in_flight}.
+      # whose end it would wait. Whether all of them have ended is told by {#in_flight}. Interrupted while it waits, it
+      # can be called again, and {Connection#close} waits too.
       #
       # @param timeout [Numeric] seconds
       # @return [nil]
+      # @raise [ArgumentError] for a timeout that is none; nothing has been stopped then
       def cancel(timeout: Connection::DRAIN_TIMEOUT)
         deadline = Deadline.in(timeout)
         stop(deadline.left)
@@ -106,7 +108,7 @@ module AceMQ
         release(deadline.left)
         nil
       ensure
-        @connection.forget(self)
+        @connection.forget(self) if @released
       end
 
       # @return [self]

@@ -185,6 +185,37 @@ RSpec.describe AceMQ::AMQP::Consumer, "at its end", :consuming do
 
       expect(consumer.in_flight).to eq(1)
     end
+
+    it "changes nothing when its timeout is none" do
+      consumer = consume
+      [nil, -1, Float::NAN, "5"].each do |timeout|
+        expect { consumer.cancel(timeout: timeout) }.to raise_error(ArgumentError, /timeout must be seconds/)
+      end
+
+      expect(consumer).to be_running
+      expect(connection.consumers).to eq([consumer])
+    end
+
+    it "that is interrupted leaves it to the connection, which waits for its handler" do
+      consumer = consume
+      delivery = deliver
+      expect { Timeout.timeout(0.05) { consumer.cancel } }.to raise_error(Timeout::Error)
+      expect(connection.consumers).to eq([consumer])
+
+      closing = Thread.new { connection.close(timeout: 5) }
+      eventually { expect(closing).to be_stop }
+      going << ack.accept
+      closing.join
+      expect(delivery.call).to be_acked
+    end
+
+    it "that fails to close its subscription is not asked again" do
+      consumer = consume
+      transport.subscribed.first.define_singleton_method(:close) { |**| raise IOError, "gone" }
+
+      expect { consumer.cancel }.to raise_error(IOError, "gone")
+      expect(connection.consumers).to be_empty
+    end
   end
 
   it "is left alone by a forked child" do
