@@ -23,6 +23,9 @@ module AceMQ
         "acemq"
       end
 
+      # A misspelt option is not an id, and not a queue.
+      check_unknown_options!
+
       class_option :require, aliases: "-r", banner: "PATH", desc: "The application, or a file of Ruby; ./config/environment " \
                                                                   "unless given"
       class_option :environment, aliases: "-e", banner: "NAME", desc: "RAILS_ENV"
@@ -31,6 +34,14 @@ module AceMQ
       class_option :shard, type: :array, default: [], banner: "NAME ...", desc: "Shards, an outbox in each"
       class_option :max_attempts, type: :numeric, default: 10, desc: "Failures of its own after which a row is retired, as in " \
                                                                      "the application's store"
+      class_option :help, aliases: "-h", type: :boolean, desc: "What a command does, and what its options are"
+
+      no_commands do
+        # Before the application is loaded, and whatever else the command needs.
+        def invoke_command(command, *)
+          options[:help] ? help(command.name) : super
+        end
+      end
 
       desc "relay", "Publish what the outbox holds, until INT or TERM"
       long_desc <<~TEXT

@@ -71,6 +71,13 @@ RSpec.describe "acemq retry" do
       expect(acemq("retry")).to have_attributes(code: 64, err: /needs ids, --destination, --error or --all/)
     end
 
+    it "takes no misspelt option for an id, and brings nothing back" do
+      expect(acemq("retry", "a", "--dryrun")).to have_attributes(code: 64, err: /--dryrun/, out: "")
+      expect(acemq("retry", "a", "-n").code).to eq 64
+      expect(acemq("retry", "a", "--dryrun=1", "--json")).to have_attributes(code: 64, json: include(exit: 64))
+      expect(still_retired).to eq %w[a b c d]
+    end
+
     it "ends with 78 without its table" do
       expect(acemq("retry", "--all", "--table", "acemq_nowhere").code).to eq 78
     end

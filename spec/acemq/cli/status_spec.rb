@@ -105,6 +105,14 @@ RSpec.describe "acemq status" do
     expect(acemq("status", "--frobnicate")).to have_attributes(code: 64)
   end
 
+  it "shows what a command does, and loads no application for it" do
+    commands = %w[relay status drain retry purge replay doctor]
+    expect_any_instance_of(AceMQ::CLI::Application).not_to receive(:load)
+
+    commands.each { |command| expect(acemq(command, "--help")).to have_attributes(code: 0, out: /Usage:\n +acemq #{command}.*--table/m) }
+    expect(acemq("retry", "an-id", "-h").out).to eq acemq("help", "retry").out
+  end
+
   it "ends with 64 for a value that cannot be" do
     expect(acemq("relay", "--threads", "0")).to have_attributes(code: 64, err: /--threads must be 1 or more, not 0/)
     expect(acemq("relay", "--lease", "5")).to have_attributes(code: 64, err: /confirm_timeout: 10 s must be less than the store's lease/)
