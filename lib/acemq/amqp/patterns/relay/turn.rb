@@ -14,12 +14,12 @@ module AceMQ
             @lock = Mutex.new
             @free = ConditionVariable.new
             @holder = nil
-            @sweeps_waiting = 0
+            @sweeps = []
           end
 
           # The background thread's turn.
           def take(&round)
-            hold(-> { @holder || @sweeps_waiting.positive? }, -> {}, &round)
+            hold(-> { busy? || @sweeps.any?(&:alive?) }, -> {}, &round)
           end
 
           # An explicit sweep's turn.
@@ -28,13 +28,12 @@ module AceMQ
           def take_for_sweep(still_sensible, &round)
             raise ThreadError, "sweep was called from within a sweep of the same relay" if mine?
 
-            @lock.synchronize { @sweeps_waiting += 1 }
-            hold(-> { @holder }, still_sensible, done_waiting: -> { @sweeps_waiting -= 1 }, &round)
+            hold(-> { busy? }, still_sensible, announced: true, &round)
           end
 
           # @return [Boolean] whether it is anybody's turn
           def busy?
-            !@holder.nil?
+            @holder&.alive? ? true : false
           end
 
           # @return [Boolean] whether the calling thread is inside its turn
@@ -46,39 +45,40 @@ module AceMQ
           # @return [Boolean] whether nobody's turn was on at the deadline
           def wait_until_free(deadline)
             @lock.synchronize do
-              while @holder && (left = deadline - Clock.now).positive?
-                @free.wait(@lock, left)
+              while busy? && (left = deadline - Clock.now).positive?
+                @free.wait(@lock, [left, LOOK].min)
               end
-              @holder.nil?
+              !busy?
             end
           end
 
           private
 
-          def hold(busy, still_sensible, done_waiting: -> {})
-            @lock.synchronize do
-              wait_while(busy, still_sensible)
-              @holder = Thread.current
-            ensure
-              done_waiting.call
-            end
+          # Wherever it is interrupted, what is noted of it is taken back.
+          def hold(busy, still_sensible, announced: false)
+            undisturbed { @sweeps << Thread.current } if announced
+            wait(busy, still_sensible) until undisturbed { @holder = Thread.current unless busy.call }
             yield
           ensure
-            release
+            undisturbed { release }
           end
 
-          def wait_while(busy, still_sensible)
-            while busy.call
-              @free.wait(@lock, LOOK)
-              still_sensible.call
-            end
+          # A kill or a Timeout waits for the few steps of this; one that came while they wait for the lock would leave
+          # them undone.
+          def undisturbed(&steps)
+            Thread.handle_interrupt(Object => :never) { @lock.synchronize(&steps) }
+          end
+
+          # Nothing is noted by it, so an interrupt may end it.
+          def wait(busy, still_sensible)
+            @lock.synchronize { @free.wait(@lock, LOOK) if busy.call }
+            still_sensible.call
           end
 
           def release
-            @lock.synchronize do
-              @holder = nil if mine?
-              @free.broadcast
-            end
+            @holder = nil if mine?
+            @sweeps.delete(Thread.current)
+            @free.broadcast
           end
         end
       end
