@@ -59,15 +59,29 @@ module AceMQ
             return :limit if @limit&.<=(@result.replayed)
             return :deadline if end_by&.passed?
 
-            delivery = @connection.pull(@from) or break
+            delivery = next_delivery or break
             consider(delivery)
             @progress&.call(@result)
           end
           :finished
         end
 
+        # A connection dials again by itself, and what is held here would be among what it pulls then.
+        def next_delivery
+          @connection.pull(@from).tap do |delivery|
+            @kept << delivery if delivery
+            # All came by one channel.
+            check_held(@kept.first)
+          end
+        end
+
+        def check_held(delivery)
+          return if delivery.nil? || delivery.alive?
+
+          raise TransportError, "the link to the broker was lost, and what was held here went back"
+        end
+
         def consider(delivery)
-          @kept << delivery
           return @result.skip unless matching?(delivery)
           return @result.replay if @result.dry_run?
 
@@ -80,16 +94,23 @@ module AceMQ
         end
 
         def move(delivery)
+          check_held(delivery)
           ReplayCopy.new(delivery, from: @from, restart: @restart)
                     .publish(@connection.transport, exchange: @exchange, routing_key: @routing_key)
           @kept.pop
           @result.replay
-          delivery.ack
+          acknowledge(delivery)
         rescue PublishError => e
           # One that cannot be carried must not keep the others.
           raise unless e.scope == :record
 
           @result.refuse(e)
+        end
+
+        def acknowledge(delivery)
+          return unless delivery.ack == false
+
+          raise TransportError, "the link to the broker was lost before the last of them was acknowledged: it is in both places now"
         end
 
         # Not before the end: a message that is given back is the next to be pulled.
@@ -180,7 +201,8 @@ module AceMQ
         # @yieldparam message [Message] instead of `where`
         # @return [ReplayResult]
         # @raise [ArgumentError] also for a queue that would be moved onto itself
-        # @raise [ReplayFailed] when the broker is lost or takes no copy; with what was done until then
+        # @raise [ReplayFailed] when the broker is lost or takes no copy; with what was done until then. A message whose
+        #   acknowledgement was lost with the link is still there although its copy is in a queue
         # @example those that failed for one reason
         #   Patterns.replay(connection, from: "orders.dlq") { |m| m.envelope.error.include?("Net::OpenTimeout") }
         def replay(connection, from:, exchange: "", routing_key: nil, limit: 0, deadline: 0, restart: true, where: nil,

@@ -221,6 +221,81 @@ RSpec.describe AceMQ::AMQP::Patterns, ".replay" do
       eventually { expect(connection.message_count(dead)).to eq(3) }
     end
 
+    describe "whose link is lost" do
+      let(:proxy) { AceMQ::SpecSupport::Proxy.new(URI(broker.url).port) }
+      let(:fragile) { open_connection(proxy.url(broker.url)) }
+      let(:pulled) { [] }
+
+      before do
+        connection.publish_all((1..6).to_a, to: dead)
+        queue
+        allow(fragile).to receive(:pull).and_wrap_original do |pull, name|
+          pull.call(name).tap { |delivery| pulled << delivery }
+        end
+        cleanups << -> { proxy.close }
+      end
+
+      def cut
+        proxy.cut
+        eventually { expect(pulled.last).not_to be_alive }
+      end
+
+      def failed(**options, &filter)
+        described_class.replay(fragile, from: dead, **options, &filter)
+      rescue AceMQ::AMQP::Patterns::ReplayFailed => e
+        e
+      end
+
+      def numbers(name, count)
+        eventually { expect(connection.message_count(name)).to eq(count) }
+        drain(connection, name).map { |message| Integer(message.body) }
+      end
+
+      it "does not count again what was held, and comes back" do
+        seen = []
+        failure = failed do |message|
+          seen << message.payload
+          cut if seen.size == 4
+          message.payload == 2
+        end
+
+        expect(failure).to be_a(AceMQ::AMQP::Patterns::ReplayFailed).and have_attributes(scope: :connection)
+        expect(failure.result).to have_attributes(replayed: 1, skipped: 3, ended: :failed)
+        expect(seen).to eq([1, 2, 3, 4])
+        expect([numbers(queue, 1), numbers(dead, 5)]).to eq([[2], [1, 3, 4, 5, 6]])
+      end
+
+      it "counts nothing twice on a dry run either" do
+        failure = failed(dry_run: true) do |message|
+          cut if message.payload == 3
+          true
+        end
+
+        expect(failure.result).to have_attributes(replayed: 3, ended: :failed)
+      end
+
+      it "does not copy what the broker hands out again" do
+        failure = failed do |message|
+          cut if message.payload == 3
+          true
+        end
+
+        expect(failure.result).to have_attributes(replayed: 2, ended: :failed)
+        expect([numbers(queue, 2), numbers(dead, 4)]).to eq([[1, 2], [3, 4, 5, 6]])
+      end
+
+      it "says of which message there are two now" do
+        copies = 0
+        allow(fragile.transport).to receive(:publish_copy).and_wrap_original do |publish, *arguments, **options|
+          publish.call(*arguments, **options).tap { cut if (copies += 1) == 2 }
+        end
+        failure = failed
+
+        expect(failure.message).to match(/after 2 of 6 messages.*the last of them.*both/)
+        expect([numbers(queue, 2), numbers(dead, 5)]).to eq([[1, 2], [2, 3, 4, 5, 6]])
+      end
+    end
+
     it "says that a queue does not exist" do
       expect { replay(from: "spec.nosuch.dlq") }
         .to raise_error(AceMQ::AMQP::Patterns::ReplayFailed, /no queue 'spec.nosuch.dlq'/)
