@@ -32,8 +32,8 @@ module AceMQ
       JSON_TYPE = { "content-type" => "application/json", "cache-control" => "no-store" }.freeze
       TEXT_TYPE = { "content-type" => "text/plain; version=0.0.4; charset=utf-8", "cache-control" => "no-store" }.freeze
 
-      # @param relays [Hash{String => AMQP::Patterns::OutboxRelay}, nil] of this process, by name; those that initializers
-      #   have started when nil
+      # @param relays [Hash{String => AMQP::Patterns::OutboxRelay}, nil] of this process, by name; those of initializers,
+      #   or of Puma's plugin, that were started in this process when nil
       # @param outboxes [Enumerable<Operations::Outboxes::Named>, nil] those of the relays, or the plain one, when nil
       # @param patience [Numeric] seconds
       # @param metrics [Metrics]
@@ -66,7 +66,7 @@ module AceMQ
       end
 
       def relays
-        @relays || AceMQ::Rails::Relays.kept.each_with_index.to_h { |relay, index| ["relay #{index + 1}", relay] }
+        @relays || AceMQ::Rails::Relays.started.each_with_index.to_h { |relay, index| ["relay #{index + 1}", relay] }
       end
 
       def outboxes

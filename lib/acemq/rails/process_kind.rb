@@ -12,6 +12,9 @@ module AceMQ
       # Tasks that are processes of their own for as long as they run.
       SERVING_TASKS = %w[acemq:consume acemq:relay].freeze
 
+      # Loads Puma only once the application is there.
+      RACKUP = "rackup"
+
       # Loaded only when they are asked for.
       COMMANDS = { ConsoleCommand: "the console", RunnerCommand: "rails runner", GenerateCommand: "rails generate" }.freeze
 
@@ -30,7 +33,7 @@ module AceMQ
         #
         # @return [Boolean]
         def web?
-          defined?(::Rails::Server) || defined?(::Puma::CLI) ? true : false
+          defined?(::Rails::Server) || defined?(::Puma::CLI) || program == RACKUP ? true : false
         end
 
         # @return [String] for a sentence

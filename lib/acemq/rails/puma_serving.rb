@@ -62,12 +62,12 @@ module AceMQ
         private
 
         def start
-          started = Relays.start
-          return unless @one_relay && started.empty?
+          Relays.keep(plain) if @one_relay && Relays.kept.empty?
+          Relays.start
+        end
 
-          @own ||= Relays.keep(AMQP::Patterns::OutboxRelay.new(AceMQ::Rails.connection,
-                                                               AMQP::Patterns::ActiveRecordOutboxStore.new))
-          @own.start
+        def plain
+          AMQP::Patterns::OutboxRelay.new(AceMQ::Rails.connection, AMQP::Patterns::ActiveRecordOutboxStore.new)
         end
 
         # The worker's own, before its first request; the parent's is not its.

@@ -51,7 +51,16 @@ module AceMQ
         # @api private
         def start
           @initialising = false
-          kept.each(&:start)
+          kept.each(&:start).tap { |relays| @mutex.synchronize { @started = [Process.pid, relays] } }
+        end
+
+        # A worker that was told to leave them alone, or a child of the one that runs them, has none.
+        #
+        # @return [Array<AceMQ::AMQP::Patterns::OutboxRelay>] those that were started in this process
+        # @api private
+        def started
+          pid, relays = @mutex.synchronize { @started }
+          pid == Process.pid ? relays.dup : []
         end
 
         # Also those on connections of their own, which nobody else closes when the process ends.
@@ -67,7 +76,10 @@ module AceMQ
         # @return [nil]
         # @api private
         def clear
-          @mutex.synchronize { @kept.clear }
+          @mutex.synchronize do
+            @kept.clear
+            @started = nil
+          end
           @initialising = false
           nil
         end
