@@ -2,6 +2,7 @@
 
 require_relative "../operations"
 require_relative "doctor/finding"
+require_relative "doctor/destinations"
 require_relative "doctor/versions"
 require_relative "doctor/outbox_table"
 require_relative "doctor/outbox_work"
@@ -24,16 +25,15 @@ module AceMQ
         @outboxes = outboxes
         @connection = connection
         @idempotency = idempotency
-        @management = management && Management.address(management)
+        @management = management && ManagementAPI.address(management)
       end
 
       # @return [Array<Finding>]
       def examine
-        destinations = []
+        destinations = Destinations.new
         findings = Versions.new.examine
         @outboxes.each { |outbox| findings.concat(of_outbox(outbox, destinations)) }
         findings.concat(IdempotencyTable.new(@idempotency).examine)
-        destinations = destinations.uniq { |one| [one.exchange, one.routing_key] }
         findings.concat(Broker.new(@connection, destinations).examine, of_management(destinations))
       end
 
@@ -52,7 +52,7 @@ module AceMQ
         return [unreachable] if unreachable
 
         own = outbox.store.destinations
-        destinations.concat(own)
+        destinations.add(outbox, own)
         table.examine + DatabaseServer.new(outbox).examine + OutboxWork.new(outbox, own).examine
       end
     end

@@ -9,7 +9,19 @@ module AceMQ
       include Enumerable
 
       # An outbox, and what to call it in front of people.
-      Named = Struct.new(:name, :store)
+      Named = Struct.new(:name, :store) do
+        # @return [Array<AMQP::Patterns::OutboxRelay>] those that the application's initializers have made for it
+        def relays
+          AceMQ::Rails::Relays.kept.select { |relay| relay.store.respond_to?(:place) && relay.store.place == store.place }
+        end
+
+        # @param message [#exchange, #routing_key]
+        # @return [Boolean] whether it has to reach a queue: where no relay is known, each has to
+        def mandatory?(message)
+          known = relays
+          known.empty? || known.any? { |relay| relay.mandatory?(message) }
+        end
+      end
 
       class << self
         # What a command is about when it is not told: the outboxes whose relays the application's initializers have made,

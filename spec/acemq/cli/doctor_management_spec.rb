@@ -1,5 +1,7 @@
 # frozen_string_literal: true
 
+require "json"
+require "net/http"
 require "acemq/cli"
 require "acemq/operations"
 
@@ -13,10 +15,11 @@ RSpec.describe "acemq doctor --management", :broker do
       @rabbitmq = AceMQ::TestServers.new_rabbitmq(plugins: %w[rabbitmq_management],
                                                   settings: { "management.tcp.port" => @port, "management.tcp.ip" => "127.0.0.1" })
       @rabbitmq.start
-      @rabbitmq.ctl("add_vhost", "team/shop")
-      @rabbitmq.ctl("add_user", "relay", "s3 cret")
-      @rabbitmq.ctl("set_permissions", "-p", "team/shop", "relay", ".*", "^shop", ".*")
-      @rabbitmq.ctl("set_permissions", "-p", "team/shop", "guest", ".*", ".*", ".*")
+      eventually(30) { expect { set("vhosts/team%2Fshop") }.not_to raise_error }
+      set("users/relay", password: "s3 cret", tags: "")
+      set("users/monitor", password: "secret", tags: "monitoring")
+      permit("relay", write: "^shop")
+      permit("guest", write: ".*")
     end
 
     after(:context) do
@@ -32,8 +35,25 @@ RSpec.describe "acemq doctor --management", :broker do
 
     let(:url) { @rabbitmq.url(user: "relay", password: "s3%20cret", vhost: "team%2Fshop") }
     let(:store) { AceMQ::AMQP::Patterns::ActiveRecordOutboxStore.new }
-    let(:management) { "http://guest:guest@127.0.0.1:#{@port}" }
+    let(:management) { +"http://guest:guest@127.0.0.1:#{@port}" }
     let(:owner) { open_connection(@rabbitmq.url(vhost: "team%2Fshop")) }
+
+    # @param body [Hash] of a PUT to the plugin, which is quicker than rabbitmqctl
+    def set(path, **body)
+      request = Net::HTTP::Put.new("/api/#{path}", "content-type" => "application/json")
+      request.basic_auth("guest", "guest")
+      request.body = JSON.generate(body)
+      Net::HTTP.start("127.0.0.1", @port) { |http| http.request(request) }.value
+    end
+
+    def permit(user, write:, configure: ".*", read: ".*")
+      set("permissions/team%2Fshop/#{user}", configure: configure, write: write, read: read)
+    end
+
+    def divert(exchange, to:)
+      set("policies/team%2Fshop/#{exchange}", pattern: "^#{exchange}$", "apply-to" => "exchanges",
+                                              definition: { "alternate-exchange" => to })
+    end
 
     def findings
       run = acemq("doctor", "--json", "--management", management)
@@ -66,6 +86,58 @@ RSpec.describe "acemq doctor --management", :broker do
         ["destination shop-direct/order.paid", "error", "no queue is bound for it"],
         ["destination shop-fallback/x", "ok", "reaches the alternate exchange shop-topic"],
         ["destination billing/y", "error", "no queue is bound for it"]
+      )
+    end
+
+    it "knows that an empty permission permits nothing" do
+      permit("relay", write: "")
+      owner.declare_exchange("shop-topic", kind: "topic")
+      add("a", exchange: "shop-topic")
+      add("b", exchange: "", routing_key: "shop.all")
+
+      expect(findings).to include(
+        ["permissions", "error", 'relay may not publish to shop-topic: its permission to write is "^$"'],
+        ["permissions", "error", 'relay may not publish to amq.default: its permission to write is "^$"']
+      )
+    ensure
+      permit("relay", write: "^shop")
+    end
+
+    it "respects that nobody need consume some events, and what an alternate exchange takes" do
+      owner.declare_exchange("shop-audit", kind: "fanout")
+      owner.declare_exchange("shop-rest", kind: "direct")
+      owner.declare_exchange("shop-strict", kind: "direct")
+      divert("shop-rest", to: "shop-audit")
+      %w[audit rest strict].each { |name| add(name, exchange: "shop-#{name}", routing_key: "x") }
+      add("old", exchange: "shop-strict", routing_key: "old")
+      store.mark_published("old")
+      relay = AceMQ::AMQP::Patterns::OutboxRelay.new(AceMQ::Rails.connection, store, mandatory: ["shop-audit"])
+      allow(AceMQ::Rails::Relays).to receive(:kept).and_return([relay])
+
+      expect(findings).to include(
+        ["destination shop-audit/x", "ok", "no queue is bound for it, and the relay is told that none need be"],
+        ["destination shop-rest/x", "ok", "reaches the alternate exchange shop-audit"],
+        ["destination shop-strict/x", "error", "no queue is bound for it"],
+        ["destination shop-strict/old", "warning", "no queue is bound for it; nothing waits for it now"]
+      )
+    end
+
+    it "says what a user with no more than the tag monitoring may not see, and all the rest" do
+      management.sub!("guest:guest", "monitor:secret")
+      owner.declare_exchange("shop-topic", kind: "topic")
+      owner.declare_exchange("shop-hidden", kind: "direct")
+      divert("shop-hidden", to: "shop-topic")
+      add("a", exchange: "shop-topic", routing_key: "nobody")
+      add("b", exchange: "shop-hidden")
+      outside = ["destinations", "warning", match(/could not be looked at \(HTTP 401\): monitor has no permission in .* team.shop/)]
+
+      expect(findings).to include(outside)
+      permit("monitor", configure: "", write: "", read: "")
+      expect(findings).to include(
+        ["broker", "ok", start_with("RabbitMQ")],
+        ["permissions", "warning", match(/could not be looked at \(HTTP 401\): .* users with the tag administrator/)],
+        ["destination shop-topic/nobody", "error", "no queue is bound for it"],
+        ["destination shop-hidden/order.placed", "warning", match(/unless the policy shop-hidden, which users with the tag policymaker/)]
       )
     end
 

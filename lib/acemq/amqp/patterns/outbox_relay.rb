@@ -72,6 +72,13 @@ module AceMQ
           @options.batch
         end
 
+        # @param message [#exchange, #routing_key]
+        # @return [Boolean] whether it must reach a queue to count as published
+        # @raise [StandardError] what a callable of the application's raises
+        def mandatory?(message)
+          @options.mandatory.for?(message)
+        end
+
         # Publishes from a thread until {#close}. Started already, it goes on; closed before, it starts again; a broker
         # that is down is dialled until it is there.
         #

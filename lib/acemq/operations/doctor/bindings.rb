@@ -5,12 +5,13 @@ module AceMQ
     class Doctor
       # The bindings of one exchange, and which of them a routing key meets.
       class Bindings
-        # @param exchange [Hash] as the plugin describes it
-        # @param bindings [Array<Hash>] likewise
-        def initialize(exchange, bindings)
-          @type = exchange["type"]
-          @alternate = exchange.dig("arguments", "alternate-exchange")
+        # @param type [String] the exchange's
+        # @param bindings [Array<Hash>] as the plugin describes them
+        # @param alternate [String, nil] the exchange that takes what meets none of them
+        def initialize(type, bindings, alternate)
+          @type = type
           @bindings = bindings
+          @alternate = alternate
         end
 
         # @return [Boolean]

@@ -12,7 +12,7 @@ module AceMQ
         REACH = "see whether it runs, and what config.acemq.url says of host, port, virtual host, user and password"
 
         # @param connection [AMQP::Connection]
-        # @param destinations [Array<AMQP::Patterns::OutboxDestination>]
+        # @param destinations [Enumerable<Destinations::Destination>]
         def initialize(connection, destinations)
           @connection = connection
           @destinations = destinations

@@ -10,6 +10,12 @@ module AceMQ
           @database.name
         end
 
+        # @return [Array] the same for every store object of one table
+        # @api private
+        def place
+          @database.place
+        end
+
         # Looks whether the table is there and complete, for a boot that should rather fail than start.
         #
         # @return [self]
