@@ -32,8 +32,8 @@ module AceMQ
       class_option :table, banner: "NAME", desc: "The outbox's table; acemq_outbox unless given"
       class_option :model, type: :array, default: [], banner: "CLASS ...", desc: "ActiveRecord classes, an outbox in the database of each"
       class_option :shard, type: :array, default: [], banner: "NAME ...", desc: "Shards, an outbox in each"
-      class_option :max_attempts, type: :numeric, default: 10, desc: "Failures of its own after which a row is retired, as in " \
-                                                                     "the application's store"
+      class_option :max_attempts, type: :numeric, desc: "Failures of its own after which a row is retired, as in the " \
+                                                        "application's store; 10 unless given"
       class_option :help, aliases: "-h", type: :boolean, desc: "What a command does, and what its options are"
 
       no_commands do
@@ -45,15 +45,17 @@ module AceMQ
 
       desc "relay", "Publish what the outbox holds, until INT or TERM"
       long_desc <<~TEXT
-        Runs the relays that the application's initializers have started, or else one on the plain outbox.
+        Runs the relays that the application's initializers have started, with their settings. Where there are none, or
+        --model, --shard or --table is given, it runs relays of its own, which --threads, --interval, --batch, --lease and
+        --ordering are about; on the plain outbox unless told otherwise.
 
         INT and TERM stop claiming and wait for what is out; TSTP pauses, CONT goes on, TTIN writes the stack of every
         thread. Tells systemd when it is ready, and that it is alive (Type=notify, WatchdogSec).
       TEXT
-      method_option :threads, type: :numeric, default: 1, desc: "Relays on each outbox"
+      method_option :threads, type: :numeric, desc: "Relays on each outbox; 1 unless given"
       method_option :interval, type: :numeric, desc: "Seconds between two looks at an empty outbox"
       method_option :batch, type: :numeric, desc: "Rows of a claim"
-      method_option :lease, type: :numeric, default: 30, desc: "Seconds that a claim stands unless it is renewed"
+      method_option :lease, type: :numeric, desc: "Seconds that a claim stands unless it is renewed; 30 unless given"
       method_option :ordering, enum: %w[destination strict none], desc: "What has to wait for what"
       method_option :probe, banner: "[HOST:]PORT", desc: "Answer /live, /ready and /metrics there; on 127.0.0.1 unless a host is given"
       method_option :timeout, type: :numeric, desc: "Seconds that stopping may take; the setting shutdown_timeout unless given"
@@ -161,9 +163,9 @@ module AceMQ
       end
 
       def outboxes(**more)
+        settings = { max_attempts: options[:max_attempts], **more }.compact
         Usage.check do
-          Operations::Outboxes.chosen(table: options[:table], models: options[:model], shards: options[:shard],
-                                      max_attempts: options[:max_attempts], **more)
+          Operations::Outboxes.chosen(table: options[:table], models: options[:model], shards: options[:shard], **settings)
         end
       end
 

@@ -8,6 +8,11 @@ module AceMQ
   module CLI
     # `acemq relay`: the relays that the application has made, or those that the options ask for, until a signal.
     class Relaying
+      # Options that name an outbox.
+      OUTBOX = %i[table model shard].freeze
+      # Options of relays that this makes.
+      SETTINGS = %i[threads interval batch lease ordering max_attempts].freeze
+
       # @param outboxes [Enumerable<Operations::Outboxes::Named>]
       # @param options [Hash] of the command
       def initialize(outboxes, options)
@@ -17,9 +22,9 @@ module AceMQ
 
       # @return [Boolean] whether everything was settled in time
       # @raise [AMQP::ConfigurationError] for a table that is not there: waiting would not bring it
+      # @raise [Thor::Error] for settings beside relays that have their own
       def run
-        relays = the_applications
-        relays = ours if relays.empty?
+        relays = the_applications? ? the_applications : ours
         Operations::RelayProcess.new(relays, say: method(:say), close_within: timeout, probe: probe(relays)).run
       ensure
         disconnect
@@ -27,13 +32,34 @@ module AceMQ
 
       private
 
+      def the_applications?
+        kept.any? && OUTBOX.none? { |name| given?(name) }
+      end
+
       def the_applications
-        kept = AceMQ::Rails.respond_to?(:start_relays) ? AceMQ::Rails::Relays.kept : []
+        refuse_settings
+        kept.each { |relay| check(relay.store) if relay.store.respond_to?(:check!) }
         kept.each_with_index.to_h { |relay, index| [name(relay.store, index, kept.size), relay] }
       end
 
+      def kept
+        AceMQ::Rails::Relays.kept
+      end
+
+      def given?(name)
+        !Array(@options[name]).empty?
+      end
+
+      def refuse_settings
+        given = SETTINGS.select { |name| given?(name) }.map { |name| "--#{name.to_s.tr("_", "-")}" }
+        return if given.empty?
+
+        raise Thor::Error, "#{given.join(", ")}: the application's own relays run here, as its initializers have made them: " \
+                           "say it there, or name an outbox for other relays (--table, --model, --shard)"
+      end
+
       def ours
-        threads = Integer(@options[:threads])
+        threads = Integer(@options[:threads] || 1)
         raise Thor::Error, "--threads must be 1 or more, not #{threads}" unless threads.positive?
 
         @outboxes.flat_map do |outbox|
@@ -45,7 +71,9 @@ module AceMQ
       # A database that is away will come back; the relay waits for it.
       def check(store)
         store.check!
-      rescue ::ActiveRecord::ActiveRecordError => e
+      rescue AMQP::ConfigurationError
+        raise
+      rescue StandardError => e # of ActiveRecord, or of a driver
         say("the database does not answer yet: #{e.message.lines.first.strip}")
       end
 

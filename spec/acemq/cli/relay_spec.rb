@@ -83,6 +83,31 @@ RSpec.describe "acemq relay", :broker do
       expect(relay.output).to match(/acemq: table acemq_nowhere in the PostgreSQL database .* does not exist/)
     end
 
+    context "with relays of the application's own" do
+      let(:application) { ["--require", File.expand_path("../../support/files/application_with_a_relay.rb", __dir__)] }
+
+      it "refuses settings that are theirs" do
+        relay = relay_command(*application, "--batch", "7", "--threads", "1", "--ordering", "strict")
+
+        expect(relay.ended(10)).to eq 64
+        expect(relay.output).to match(/acemq: --threads, --batch, --ordering: .*application's own.*initializers.*--table/)
+      end
+
+      it "runs others where a table is named" do
+        relay = relay_command(*application, "--table", "acemq_nowhere", "--batch", "7")
+
+        expect(relay.ended(30)).to eq 78
+        expect(relay.output).to match(/table acemq_nowhere .* does not exist/)
+      end
+
+      it "ends with 78 where the table of one is missing" do
+        relay = relay_command(*application, environment: { "ACEMQ_SPEC_TABLE" => "acemq_nowhere" })
+
+        expect(relay.ended(30)).to eq 78
+        expect(relay.output).to match(/table acemq_nowhere .* does not exist/)
+      end
+    end
+
     it "ends at once, with 75, when it is told twice" do
       proxy = new_proxy
       put("first", to: queue)
