@@ -7,6 +7,7 @@ module AceMQ
   # What an operator does with an outbox: the commands of `acemq`, the rake tasks and the recurring jobs all call this.
   # Nothing here prints, traps a signal on its own, or ends the process.
   module Operations
+    autoload :DatabaseFailure, File.expand_path("operations/database_failure", __dir__)
     autoload :Doctor, File.expand_path("operations/doctor", __dir__)
     autoload :Drain, File.expand_path("operations/drain", __dir__)
     autoload :Outboxes, File.expand_path("operations/outboxes", __dir__)

@@ -10,7 +10,7 @@ module AceMQ
       FOUND = 1
       # A command or an option that does not exist.
       USAGE = 64
-      # The database or the broker does not answer.
+      # The database or the broker does not answer, or refuses.
       UNAVAILABLE = 69
       # A fault of this program, or of the application that it loaded.
       SOFTWARE = 70

@@ -1,6 +1,7 @@
 # frozen_string_literal: true
 
 require "json"
+require_relative "../operations/database_failure"
 require_relative "exit_code"
 
 module AceMQ
@@ -57,16 +58,14 @@ module AceMQ
       end
 
       def text
-        code == ExitCode::UNAVAILABLE && database? ? "the database does not answer: #{message}" : message
+        return message unless code == ExitCode::UNAVAILABLE && Operations::DatabaseFailure.of?(@error)
+
+        Operations::DatabaseFailure.new(@error).to_s
       end
 
       # One line: drivers add the statement, and advice of their own, below it.
       def message
         @error.message.to_s.lines.map(&:strip).reject(&:empty?).first(2).join(" ")
-      end
-
-      def database?
-        @error.class.ancestors.any? { |ancestor| ancestor.name == "ActiveRecord::ActiveRecordError" }
       end
     end
   end

@@ -5,7 +5,9 @@ require_relative "doctor/finding"
 require_relative "doctor/destinations"
 require_relative "doctor/versions"
 require_relative "doctor/outbox_table"
+require_relative "doctor/claim_plan"
 require_relative "doctor/outbox_work"
+require_relative "doctor/refusal"
 require_relative "doctor/database_server"
 require_relative "doctor/idempotency_table"
 require_relative "doctor/broker"
@@ -51,9 +53,17 @@ module AceMQ
         unreachable = table.unreachable
         return [unreachable] if unreachable
 
-        own = outbox.store.destinations
-        destinations.add(outbox, own)
-        table.examine + DatabaseServer.new(outbox).examine + OutboxWork.new(outbox, own).examine
+        work = OutboxWork.new(outbox)
+        findings = [table, ClaimPlan.new(outbox), DatabaseServer.new(outbox), work].flat_map { |part| look(part, table.subject) }
+        destinations.add(outbox, work.destinations)
+        findings.uniq
+      end
+
+      # What one part may not read hides nothing of the others.
+      def look(part, subject)
+        part.examine
+      rescue ::ActiveRecord::ActiveRecordError => e
+        [Refusal.new(subject, e).finding]
       end
     end
   end

@@ -140,6 +140,36 @@ RSpec.describe "acemq doctor", :broker do
   end
 
   on_each_database(:postgres) do
+    # As a role that has no more than this on the outbox; roles are the server's, which others use too.
+    def permitted(rights)
+      role = "acemq_spec_#{Process.pid}"
+      connection { |db| ["CREATE ROLE", "GRANT #{rights} ON acemq_outbox TO"].each { |statement| db.execute("#{statement} #{role}") } }
+      AceMQ::SpecSupport::Database.connect(:postgres, variables: { role: role })
+      yield
+    ensure
+      AceMQ::SpecSupport::Database.connect(:postgres)
+      connection { |db| ["DROP OWNED BY", "DROP ROLE"].each { |statement| db.execute("#{statement} #{role}") } }
+    end
+
+    it "goes on where the outbox may not be read, and says that the database refused" do
+      make_outbox
+      make_idempotency
+      AceMQ::Rails.connection = open_connection
+      permitted("INSERT") do
+        run = acemq("doctor")
+
+        expect(run.out).to match(/^FAIL  outbox acemq_outbox: cannot be looked at: the database refused: .*permission denied.*\n +-> see/)
+          .and match(/^FAIL  idempotency acemq_idempotency: cannot be looked at: the database refused: .*permission denied/)
+          .and match(/^ok    database: PostgreSQL/).and match(/^ok    broker: answers$/)
+        expect(run.out.scan("outbox acemq_outbox: cannot").size).to eq 1
+        expect(run.code).to eq 1
+        expect(acemq("status", "--json")).to have_attributes(code: 69, json: { error: match(/\Athe database refused: .*denied/), exit: 69 })
+      end
+    ensure
+      connection { |db| db.drop_table(:acemq_idempotency) }
+      AceMQ::AMQP::Patterns::Database::TABLES.clear
+    end
+
     it "sees sessions that are stricter than claims can use" do
       make_outbox
       AceMQ::Rails.connection = open_connection

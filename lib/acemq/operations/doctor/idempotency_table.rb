@@ -1,6 +1,7 @@
 # frozen_string_literal: true
 
 require_relative "finding"
+require_relative "refusal"
 
 module AceMQ
   module Operations
@@ -22,8 +23,9 @@ module AceMQ
           return [Finding.error(subject, problem, remedy)] if @name || !problem.end_with?("does not exist")
 
           [Finding.ok(subject, "there is none: needed where messages are handled")]
-        rescue ::ActiveRecord::ActiveRecordError
-          [] # the outbox has said it
+        rescue ::ActiveRecord::ActiveRecordError => e
+          refusal = Refusal.new(subject, e)
+          refusal.away? ? [] : [refusal.finding] # the outbox has said that
         end
 
         private

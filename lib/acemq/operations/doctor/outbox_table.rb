@@ -1,6 +1,7 @@
 # frozen_string_literal: true
 
 require_relative "finding"
+require_relative "refusal"
 
 module AceMQ
   module Operations
@@ -11,9 +12,6 @@ module AceMQ
         UPDATE = "bin/rails generate acemq:update, then bin/rails db:migrate"
         INDEX = "bin/rails generate acemq:install --existing, then bin/rails db:migrate; or " \
                 "AceMQ::AMQP::Patterns::ActiveRecordOutboxStore.add_indexes(connection, concurrently: true)"
-
-        # Rows from which on a plan that reads the whole table is felt.
-        LONG = 1_000
 
         # @param outbox [Outboxes::Named]
         def initialize(outbox)
@@ -26,22 +24,22 @@ module AceMQ
           @store.examine { nil }
         rescue AMQP::ConfigurationError => e
           problem, remedy = e.message.split(": ", 2)
-          Finding.error("outbox #{@outbox.name}", problem, remedy || INSTALL)
+          Finding.error(subject, problem, remedy || INSTALL)
         rescue ::ActiveRecord::ActiveRecordError => e
-          Finding.error("database", "does not answer: #{e.message.lines.first.strip}",
-                        "see whether it runs, and what config/database.yml says of host, port, user and password")
+          Refusal.new(subject, e).finding
         end
 
         # @return [Array<Finding>]
         def examine
-          @store.examine { |sql| [columns(sql), *capacities(sql), index(sql), purge_index(sql), plan(sql)].compact }
+          @store.examine { |sql| [columns(sql), *capacities(sql), index(sql), purge_index(sql)].compact }
         end
 
-        private
-
+        # @return [String]
         def subject
           "outbox #{@outbox.name}"
         end
+
+        private
 
         def columns(sql)
           Finding.ok(subject, "all columns are there, in the #{sql.db.product} database #{sql.db.database.inspect}")
@@ -87,18 +85,6 @@ module AceMQ
           return if sql.table.indexes.any? { |index| Array(index.columns).first.to_s == "published_at" }
 
           Finding.warning(subject, "there is no index by published_at: a purge reads the whole table", INDEX)
-        end
-
-        def plan(sql)
-          found = sql.destination_index or return
-          lines = sql.db.claim_plan(sql)
-          return Finding.ok("claim", "is planned along #{found.name}") if lines.any? { |line| line.include?(found.name) }
-
-          pending = sql.db.rows("SELECT COUNT(*) FROM #{sql.table.quoted} WHERE #{sql.live}", "AceMQ count").dig(0, 0).to_i
-          return Finding.ok("claim", "reads the whole table, which is right while it is so short") if pending < LONG
-
-          Finding.warning("claim", "is not planned along #{found.name}: #{lines.first(3).map(&:strip).join(" / ")}",
-                          "ANALYZE #{@store.table}")
         end
       end
     end

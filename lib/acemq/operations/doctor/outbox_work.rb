@@ -13,16 +13,19 @@ module AceMQ
         # Seconds after which published rows look forgotten.
         FORGOTTEN = 30 * 86_400
 
+        # @return [Array<AMQP::Patterns::OutboxDestination>] none before {#examine}
+        attr_reader :destinations
+
         # @param outbox [Outboxes::Named]
-        # @param destinations [Array<AMQP::Patterns::OutboxDestination>]
-        def initialize(outbox, destinations)
+        def initialize(outbox)
           @outbox = outbox
           @store = outbox.store
-          @destinations = destinations
+          @destinations = []
         end
 
         # @return [Array<Finding>]
         def examine
+          @destinations = @store.destinations
           status = Status.new(@outbox)
           [backlog(status), *held(status), retired(status), kept].compact
         end
