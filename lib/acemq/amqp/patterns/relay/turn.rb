@@ -54,25 +54,31 @@ module AceMQ
 
           private
 
-          # Wherever it is interrupted, what is noted of it is taken back.
-          def hold(busy, still_sensible, announced: false)
-            undisturbed { @sweeps << Thread.current } if announced
-            wait(busy, still_sensible) until undisturbed { @holder = Thread.current unless busy.call }
-            yield
-          ensure
-            undisturbed { release }
+          # A kill or a Timeout may come while it waits and while the round runs, and nowhere else: what is noted of the
+          # turn would stay.
+          def hold(busy, still_sensible, announced: false, &round)
+            Thread.handle_interrupt(Object => :never) do
+              note { @sweeps << Thread.current } if announced
+              wait(busy, still_sensible) until note { @holder = Thread.current unless busy.call }
+              interruptible(&round)
+            ensure
+              note { release }
+            end
           end
 
-          # A kill or a Timeout waits for the few steps of this; one that came while they wait for the lock would leave
-          # them undone.
-          def undisturbed(&steps)
-            Thread.handle_interrupt(Object => :never) { @lock.synchronize(&steps) }
-          end
-
-          # Nothing is noted by it, so an interrupt may end it.
           def wait(busy, still_sensible)
-            @lock.synchronize { @free.wait(@lock, LOOK) if busy.call }
-            still_sensible.call
+            interruptible do
+              @lock.synchronize { @free.wait(@lock, LOOK) if busy.call }
+              still_sensible.call
+            end
+          end
+
+          def interruptible(&block)
+            Thread.handle_interrupt(Object => :immediate, &block)
+          end
+
+          def note(&steps)
+            @lock.synchronize(&steps)
           end
 
           def release

@@ -53,24 +53,6 @@ RSpec.describe AceMQ::AMQP::Patterns::Relay::Turn do
     expect_free
   end
 
-  it "leaves it to the caller when its round may be interrupted" do
-    inside = Thread::Queue.new
-    go = Thread::Queue.new
-    sweep = Thread.new do
-      Thread.handle_interrupt(RuntimeError => :never) do
-        turn.take_for_sweep(-> {}) { (inside << 1) && go.pop }
-      end
-    end
-    sweep.report_on_exception = false
-    inside.pop
-    sweep.raise("interrupted")
-    expect(sweep.join(0.05)).to be_nil
-    go << :finished
-
-    expect { sweep.join }.to raise_error("interrupted")
-    expect_free
-  end
-
   it "comes before the thread's next one" do
     order = Thread::Queue.new
     waiting = Thread::Queue.new
