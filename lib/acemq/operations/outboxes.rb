@@ -51,10 +51,11 @@ module AceMQ
       # @param models [Array<String>] names of ActiveRecord classes, one outbox each
       # @param shards [Array<String>] one outbox each, of every model
       # @param options [Hash] keywords of {AMQP::Patterns::ActiveRecordOutboxStore#initialize}
-      # @raise [ArgumentError, AMQP::ConfigurationError]
+      # @raise [ArgumentError]
+      # @raise [AMQP::ConfigurationError] for a class or a shard that does not exist
       def initialize(table: nil, models: [], shards: [], **options)
         classes = models.empty? ? [nil] : models.map { |name| model(name) }
-        places = classes.product(shards.empty? ? [nil] : shards)
+        places = classes.product(shards.empty? ? [nil] : shards).each { |model, shard| check_shard(model, shard) if shard }
         @outboxes = places.map { |model, shard| named(model, shard, table, options) }
       end
 
@@ -74,6 +75,14 @@ module AceMQ
         Object.const_get(name)
       rescue NameError
         raise AMQP::ConfigurationError, "there is no class #{name}: name the ActiveRecord class whose database has the outbox"
+      end
+
+      # Asks no database: a shard that is away is one all the same.
+      def check_shard(model, shard)
+        base = ::ActiveRecord::Base
+        base.connected_to(role: base.current_role, shard: shard.to_sym) { (model || base).connection_pool }
+      rescue ::ActiveRecord::ConnectionNotEstablished
+        raise AMQP::ConfigurationError, "#{model || base} has no shard #{shard}: name one that its `connects_to shards:` names"
       end
 
       def named(model, shard, table, options)

@@ -122,6 +122,13 @@ RSpec.describe "acemq status" do
     expect(acemq("status", "--model", "Nobody")).to have_attributes(code: 78, err: /no class Nobody/)
   end
 
+  it "ends with 78 for a shard that does not exist, also where a relay would wait for its database" do
+    AceMQ::SpecSupport::Database.connect(:sqlite)
+    %w[status relay].each { |command| expect(acemq(command, "--shard", "nosuch")).to have_attributes(code: 78, err: /has no shard nosuch/) }
+  ensure
+    AceMQ::SpecSupport::Database.disconnect
+  end
+
   it "ends with 78 for an application that cannot be loaded, and says where" do
     Dir.mktmpdir do |folder|
       file = File.join(folder, "broken.rb")

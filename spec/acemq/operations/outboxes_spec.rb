@@ -62,6 +62,8 @@ RSpec.describe AceMQ::Operations::Outboxes do
     expect(found.map(&:name)).to eq ["acemq_outbox of one", "acemq_outbox of two"]
     expect(Thread.new { found.map { |outbox| outbox.store.pending_count } }.value).to eq [0, 1]
     expect(found.last.store.claim(10).records.map(&:id)).to eq ["a"]
+    expect { outboxes(shards: %w[one tow]) }
+      .to raise_error(AceMQ::AMQP::ConfigurationError, /ActiveRecord::Base has no shard tow: name one .* `connects_to shards:`/)
   ensure
     ActiveRecord::Base.configurations = former
   end

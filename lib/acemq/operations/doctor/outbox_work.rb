@@ -10,6 +10,8 @@ module AceMQ
       class OutboxWork
         # Seconds after which a row that waits is a sign.
         OLD = 60
+        # Destinations that are looked at.
+        MOST = 1_000
         # Seconds after which published rows look forgotten.
         FORGOTTEN = 30 * 86_400
 
@@ -25,9 +27,10 @@ module AceMQ
 
         # @return [Array<Finding>]
         def examine
-          @destinations = @store.destinations
+          found = @store.destinations(MOST + 1)
+          @destinations = found.first(MOST)
           status = Status.new(@outbox)
-          [backlog(status), *held(status), retired(status), kept].compact
+          [backlog(status), *held(status), cut(found), retired(status), kept].compact
         end
 
         private
@@ -46,8 +49,9 @@ module AceMQ
         end
 
         def nobody(status)
-          Finding.error(subject, "#{status.pending} rows pending, the oldest written #{status.oldest.round} s ago, and no relay is at work",
-                        "start one: acemq relay")
+          Finding.error(subject, "#{status.pending} rows pending, the oldest written #{status.oldest.round} s ago, and nothing is being " \
+                                 "claimed: no relay runs, or those that run are paused or have no broker",
+                        "start one where none runs (acemq relay); where one does, its log says what it waits for")
         end
 
         def held(status)
@@ -60,6 +64,13 @@ module AceMQ
           Finding.new(subject: "destination #{one.exchange}/#{one.routing_key}", verdict: held ? :error : :warning,
                       text: "#{held ? "takes no messages" : "has failed"}, #{one.pending} rows wait: #{one.error}",
                       remedy: "bind a queue to it, or give the relay the permission, as the reason says; it goes on by itself then")
+        end
+
+        def cut(found)
+          return if found.size <= MOST
+
+          Finding.warning(subject, "rows are addressed to more than #{MOST} destinations: looked at were the first, those that wait above all",
+                          "mend these and ask again; acemq purge forgets destinations whose rows are all published")
         end
 
         def retired(status)

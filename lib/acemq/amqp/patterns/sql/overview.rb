@@ -79,7 +79,8 @@ module AceMQ
         # Reads the whole table.
         #
         # @param limit [Integer]
-        # @return [Array<OutboxDestination>] by exchange and routing key
+        # @return [Array<OutboxDestination>] those that have failed first, then those with rows still to be published, then
+        #   all others; each by exchange and routing key
         def destinations(limit = 1_000)
           on_database do |sql|
             sql.db.rows(<<~SQL, "AceMQ destinations").map { |row| destination_of(row) }
@@ -87,7 +88,9 @@ module AceMQ
                      SUM(CASE WHEN #{sql.retired} THEN 1 ELSE 0 END), SUM(CASE WHEN published_at IS NOT NULL THEN 1 ELSE 0 END),
                      MAX(CASE WHEN #{sql.live} THEN last_error END)
                 FROM #{sql.table.quoted} GROUP BY exchange_name, routing_key
-               ORDER BY exchange_name, routing_key LIMIT #{Integer(limit)}
+               ORDER BY MAX(CASE WHEN #{sql.live} AND last_error IS NOT NULL THEN 2 WHEN #{sql.live} THEN 1 ELSE 0 END) DESC,
+                        exchange_name, routing_key
+               LIMIT #{Integer(limit)}
             SQL
           end
         end

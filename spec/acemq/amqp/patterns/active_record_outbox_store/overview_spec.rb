@@ -49,6 +49,17 @@ RSpec.describe AceMQ::AMQP::Patterns::ActiveRecordOutboxStore, "overview" do
       expect(store.destinations(1).size).to eq 1
     end
 
+    it "knows first those destinations that wait" do
+      add("published", "retired", routing_key: "a")
+      add("waits", routing_key: "b")
+      add("held", routing_key: "c")
+      store.claim(10).settle(confirmed: ["published"], held: [["held", "no queue"]], failed: [["retired", "too large", true]],
+                             unsent: ["waits"])
+
+      expect(store.destinations.map(&:routing_key)).to eq %w[c b a]
+      expect(store.destinations(1).map(&:error)).to eq ["no queue"]
+    end
+
     it "shows what is pending without leasing it" do
       add("a", "b")
       expect(store.peek(1).map { |record| [record.id, record.body] }).to eq [["a", "{}"]]
