@@ -47,6 +47,7 @@ module AceMQ
         @queue = options.queue
         @retry_policy = options.retry_policy
         @codec = options.codec
+        @in_order = handler.respond_to?(:in_order?) && handler.in_order?
         @ladder = RetryLadder.for(queue, retry_policy, threshold: options.retry_threshold)
         @declared = Consuming::Declared.new(connection, ladder)
         @desk = Consuming::Desk.new(queue: queue, decoder: Codec.decoder(codec), handler: handler,
@@ -118,7 +119,8 @@ module AceMQ
         warn_about_long_waits
         warn_about_idle_threads
         @declared.declare
-        @subscription = @connection.subscribe(queue, **@options.subscription) { |delivery| receive(delivery) }
+        order = @in_order ? { in_order: true } : {}
+        @subscription = @connection.subscribe(queue, **@options.subscription, **order) { |delivery| receive(delivery) }
         self
       end
 

@@ -2,6 +2,7 @@
 
 require_relative "deadline"
 require_relative "log"
+require_relative "consuming/baton"
 
 module AceMQ
   module AMQP
@@ -22,13 +23,15 @@ module AceMQ
       # @param queue [String]
       # @param tag [String]
       # @param concurrency [Integer]
+      # @param in_order [Boolean] see {Transport#subscribe}
       # @yieldparam letter [Array] as the extension gives it
       # @api private
-      def initialize(native, queue:, tag:, concurrency:, &handler)
+      def initialize(native, queue:, tag:, concurrency:, in_order: false, &handler)
         @native = native
         @queue = queue
         @tag = tag
         @concurrency = concurrency
+        @baton = Consuming::Baton.new if in_order
         @handler = handler
         @standing = native.standing.first
         @mutex = Mutex.new
@@ -82,7 +85,7 @@ module AceMQ
 
       def work(index)
         loop do
-          letter = @native.pop(LOOK)
+          letter = @baton ? @baton.take { @native.pop(LOOK) } : @native.pop(LOOK)
           break if letter == false
 
           letter ? hand_over(letter) : report_change
@@ -103,6 +106,8 @@ module AceMQ
         @handler.call(letter)
       rescue StandardError => e
         Log.error("a delivery from #{queue.inspect} was not settled: #{e.class}: #{e.message}")
+      ensure
+        @baton&.pass
       end
 
       def report_change

@@ -193,16 +193,17 @@ module AceMQ
       # @param concurrency [Integer] threads
       # @param tag [String] what the broker calls the consumer, up to 255 bytes
       # @param arguments [Hash] of the consumer
+      # @param in_order [Boolean] whether each thread takes its delivery once the one before has been handled, or has
+      #   found its place in a handler of {Patterns.ordered}
       # @yieldparam delivery [Delivery]
       # @return [Subscription]
       # @raise [TransportError] when there is no such queue, or the broker refuses
-      def subscribe(queue, prefetch:, concurrency:, tag:, arguments: {}, &block)
+      def subscribe(queue, prefetch:, concurrency:, tag:, arguments: {}, in_order: false, &block)
         raise ArgumentError, "subscribe needs a block that settles each delivery" unless block
 
         native = @client.subscribe(queue, prefetch: prefetch, tag: tag, arguments: arguments)
-        subscription = Subscription.new(native, queue: queue, tag: tag, concurrency: concurrency) do |letter|
-          block.call(delivery(letter))
-        end
+        subscription = Subscription.new(native, queue: queue, tag: tag, concurrency: concurrency,
+                                                in_order: in_order) { |letter| block.call(delivery(letter)) }
         @mutex.synchronize { @subscriptions = @subscriptions.select(&:open?) << subscription }
         subscription
       end

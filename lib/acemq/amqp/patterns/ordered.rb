@@ -1,12 +1,14 @@
 # frozen_string_literal: true
 
+require_relative "../consuming/baton"
 require_relative "../headers"
 require_relative "../text"
 
 module AceMQ
   module AMQP
     module Patterns
-      # A handler that works on one message of a key at a time, in the order in which they were handed to it.
+      # A handler that works on one message of a key at a time, in the order in which they were handed to it. Given to a
+      # consumer as it is, that is the order of its queue.
       #
       # @api private
       class OrderedHandler
@@ -24,9 +26,15 @@ module AceMQ
         # @return [Ack] the handler's
         def call(message)
           key = @key.call(message).to_s
-          return @handler.call(message) if key.empty?
+          return in_turn(key) { @handler.call(message) } unless key.empty?
 
-          in_turn(key) { @handler.call(message) }
+          Consuming::Baton.pass
+          @handler.call(message)
+        end
+
+        # @return [Proc] a lambda that a consumer knows by its `in_order?`
+        def to_proc
+          method(:call).to_proc.tap { |handler| handler.define_singleton_method(:in_order?) { true } }
         end
 
         private
@@ -42,6 +50,7 @@ module AceMQ
         def wait_for(turn, key)
           @lock.synchronize do
             line = (@lines[key] ||= []) << turn
+            Consuming::Baton.pass
             @moved.wait(@lock) until line.first.equal?(turn)
           end
         end
@@ -73,8 +82,10 @@ module AceMQ
       end
 
       class << self
-        # Wraps a handler so that messages of one key are handled one after the other, in the order in which this
-        # process began with them; those of other keys, and those without a key, go beside them.
+        # Wraps a handler so that messages of one key are handled one after the other; those of other keys, and those
+        # without a key, go beside them. A consumer that is given what is returned here keeps the order of its queue.
+        # Within another wrapper, or called by a handler, messages may overtake each other on their way: one at a time
+        # still, but in order only with `concurrency: 1`.
         #
         # This is about the threads of one consumer. Two processes on one queue know nothing of each other: give each
         # key a queue, and each queue one consumer, by {.partitioned_routing_key}. A message that is retried comes back
@@ -100,7 +111,7 @@ module AceMQ
         # @raise [ArgumentError] for a key that is neither
         def with_ordering(key)
           key = key.respond_to?(:call) ? key : header_reader(key)
-          ->(inner) { OrderedHandler.new(key, inner).method(:call).to_proc }
+          ->(inner) { OrderedHandler.new(key, inner).to_proc }
         end
 
         # Which of `count` queues the messages of a key belong to.

@@ -82,6 +82,76 @@ RSpec.describe AceMQ::AMQP::Patterns, ".ordered" do
     end
   end
 
+  describe "handed to a consumer of several threads" do
+    let(:connection) { open_connection }
+    let(:queue) { new_queue(connection) }
+    let(:begun) { Thread::Queue.new }
+
+    def send_to(queue, numbers, account = "A")
+      connection.publish_all(numbers.to_a, to: queue, headers: account ? { "account" => account } : {})
+    end
+
+    def consume(&handler)
+      connection.consume(queue, concurrency: 4, prefetch: 100, &handler)
+    end
+
+    def taken(count)
+      Array.new(count) { Timeout.timeout(10) { begun.pop } }
+    end
+
+    it "keeps the order of the queue" do
+      send_to(queue, 1..2_000)
+      consume(&described_class.ordered("account") { |m| (begun << m.payload) && ack.accept })
+
+      expect(taken(2_000)).to eq [*1..2_000]
+    end
+
+    it "keeps it although an earlier one is slow on its way to the handler" do
+      overtaken = Thread::Queue.new
+      connection.intercept_consume do |context|
+        # As long as it takes to be overtaken, or to be sure that nobody will.
+        Timeout.timeout(0.2) { overtaken.pop } if context.payload == 1
+      rescue Timeout::Error
+        nil
+      end
+      consume(&described_class.ordered("account") { |m| (begun << m.payload) && (overtaken << true) && ack.accept })
+      send_to(queue, 1..3)
+
+      expect(taken(3)).to eq [1, 2, 3]
+    end
+
+    it "lets other keys, and messages without one, go beside" do
+      gate = Thread::Queue.new
+      consume(&described_class.ordered("account") { |m| (begun << m.payload) && gate.pop && ack.accept })
+      { 1 => "A", 2 => "A", 3 => "B", 4 => nil }.each { |number, account| send_to(queue, [number], account) }
+
+      expect(taken(3)).to match_array [1, 3, 4]
+      4.times { gate << :go }
+      expect(taken(1)).to eq [2]
+    end
+
+    it "goes on after what fails before its key is known, and after a handler's thread has ended" do
+      handler = described_class.ordered(->(m) { m.payload.fetch("account") }) do |m|
+        begun << m.payload["n"]
+        Thread.exit if m.payload["n"] == 1 && !m.redelivered
+        ack.accept
+      end
+      connection.publish_all([{ "account" => "A", "n" => 1 }, {}, *(2..9).map { |n| { "account" => "A", "n" => n } }], to: queue)
+      cleanups << -> { %w[dlq parked].each { |suffix| connection.delete_queue("#{queue}.#{suffix}") } }
+      expect { consume(&handler) && expect(taken(10).tally).to(eq({ 1 => 2, **(2..9).to_h { |n| [n, 1] } })) }
+        .to output(/KeyError|.*/).to_stderr
+    end
+
+    it "does not hold up a handler that is not ordered" do
+      gate = Thread::Queue.new
+      consume { |m| (begun << m.payload) && gate.pop && ack.accept }
+      send_to(queue, 1..4)
+
+      expect(taken(4)).to match_array [1, 2, 3, 4]
+      4.times { gate << :go }
+    end
+  end
+
   describe "partitions" do
     # The published values of the 32 bit FNV-1a.
     it "go by FNV-1a, as in every language of the family" do
