@@ -12,6 +12,8 @@ module AceMQ
       OUTBOX = %i[table model shard].freeze
       # Options of relays that this makes.
       SETTINGS = %i[threads interval batch lease ordering max_attempts].freeze
+      # Seconds that the broker may take to see us off, of those that stopping has left.
+      GOODBYE = 2
 
       # @param outboxes [Enumerable<Operations::Outboxes::Named>]
       # @param options [Hash] of the command
@@ -25,9 +27,8 @@ module AceMQ
       # @raise [Thor::Error] for settings beside relays that have their own
       def run
         relays = the_applications? ? the_applications : ours
-        Operations::RelayProcess.new(relays, say: method(:say), close_within: timeout, probe: probe(relays)).run
-      ensure
-        disconnect
+        Operations::RelayProcess.new(relays, say: method(:say), close_within: timeout, probe: probe(relays),
+                                             disconnect: method(:disconnect)).run
       end
 
       private
@@ -118,8 +119,8 @@ module AceMQ
       end
 
       # The relays are closed; what is left is the broker's goodbye.
-      def disconnect
-        AceMQ::Rails.disconnect!(timeout: 2)
+      def disconnect(seconds)
+        AceMQ::Rails.disconnect!(timeout: [seconds, GOODBYE].min)
       rescue StandardError => e
         say("the connection could not be closed cleanly: #{e.message}")
       end

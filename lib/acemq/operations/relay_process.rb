@@ -19,17 +19,21 @@ module AceMQ
       LOOK = 1.0
       # Seconds that stopping may take.
       CLOSE_WITHIN = 20
+      # Seconds for a relay to notice that its time is up.
+      GRACE = 1
 
       # @param relays [Hash{String => AMQP::Patterns::OutboxRelay}] by what to call them
       # @param say [#call] told each line of what happens
       # @param close_within [Numeric] seconds
       # @param probe [#start, #stop, nil] what answers over HTTP meanwhile
+      # @param disconnect [#call, nil] told how many seconds are left, once the relays are closed
       # @param manager [ServiceManager]
-      def initialize(relays, say:, close_within: CLOSE_WITHIN, probe: nil, manager: ServiceManager.new)
+      def initialize(relays, say:, close_within: CLOSE_WITHIN, probe: nil, disconnect: nil, manager: ServiceManager.new)
         @relays = relays
         @say = say
         @close_within = close_within
         @probe = probe
+        @disconnect = disconnect
         @manager = manager
         @told = {}
       end
@@ -113,29 +117,32 @@ module AceMQ
       end
 
       def stop
+        deadline = AMQP::Deadline.in(@close_within)
         @say.call("stopping: no more claims, at most #{@close_within} s for what is out")
         @manager.stopping
-        closing = @relays.map { |_, relay| Thread.new { relay.close(timeout: @close_within) } }
-        patient = wait_for(closing)
+        patient = wait_for(closing(deadline))
+        # Whoever closes them at the end of the process would begin to wait anew.
+        AceMQ::Rails::Relays.release(@relays.values)
         @probe&.stop
         in_time = patient && @relays.each_value.none?(&:running?)
         @say.call(in_time ? "stopped" : "stopped before everything was settled: another relay takes it over within a lease")
+        @disconnect&.call(patient ? deadline.left : 0)
         in_time
+      end
+
+      def closing(deadline)
+        @relays.map { |_, relay| Thread.new { relay.close(timeout: deadline.left) } }
       end
 
       # @return [Boolean] false when told a second time
       def wait_for(threads)
-        deadline = clock + @close_within + 1
-        while threads.any?(&:alive?) && clock < deadline
+        patience = AMQP::Deadline.in(@close_within + GRACE)
+        until threads.none?(&:alive?) || patience.passed?
           return false if @reader.wait_readable(0.05) && %w[INT TERM].include?(@reader.gets&.chomp)
 
           @manager.alive
         end
         true
-      end
-
-      def clock
-        Process.clock_gettime(Process::CLOCK_MONOTONIC)
       end
     end
   end

@@ -73,6 +73,14 @@ module AceMQ
           nil
         end
 
+        # @param relays [Array<AceMQ::AMQP::Patterns::OutboxRelay>] that somebody else closes, or has closed
+        # @return [nil]
+        # @api private
+        def release(relays)
+          @mutex.synchronize { @kept -= relays }
+          nil
+        end
+
         # @return [nil]
         # @api private
         def clear

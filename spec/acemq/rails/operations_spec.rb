@@ -89,4 +89,22 @@ RSpec.describe "operating a Rails application", :broker do
 
     expect(published_by(app.start(app.executable("acemq"), "relay")).scan(/publishing acemq_outbox,/).size).to eq 1
   end
+
+  it "ends at once when it is told twice, also where the relay is an initializer's and the broker answers nothing" do
+    app.write("config/initializers/relay.rb", <<~RUBY)
+      require "acemq/testing"
+      AceMQ::Rails.config.shutdown_timeout = 60
+      transport = AceMQ::Testing::FakeTransport.new.tap { |fake| fake.fault(:delay, seconds: 600) }
+      AceMQ::Rails.connection = AceMQ::AMQP::Connection.new(transport: transport)
+      AceMQ::AMQP::Patterns::OutboxRelay.new(AceMQ::Rails.connection, AceMQ::AMQP::Patterns::ActiveRecordOutboxStore.new,
+                                             interval: 0.1).start
+    RUBY
+    put("m-1", to: "x")
+    process = app.start(app.executable("acemq"), "relay")
+    eventually(30) { expect(leased).to eq %w[m-1] }
+    process.signal("TERM")
+    eventually { expect(process.output).to include "stopping" }
+
+    expect(process.signal("TERM").wait(30).exitstatus).to eq 75
+  end
 end
