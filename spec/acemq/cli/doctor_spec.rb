@@ -129,6 +129,28 @@ RSpec.describe "acemq doctor", :broker do
       AceMQ::AMQP::Patterns::Database::TABLES.clear
     end
 
+    it "says what a table of keys lacks that was made elsewhere" do
+      connection do |db|
+        db.drop_table(:old_keys, if_exists: true)
+        db.create_table(:old_keys, id: false) do |t|
+          t.string :message_id, null: false, limit: 255, primary_key: true
+          t.string :state, null: false, limit: 16
+          t.string :claimed_by, limit: 64
+          t.datetime :recorded_at, null: false, precision: database == :sqlite ? nil : 0
+          t.datetime :expires_at, null: false, precision: database == :sqlite ? nil : 0
+        end
+      end
+      found = troubles("--idempotency-table", "old_keys").map { |one| one.values_at(:subject, :verdict, :text) }
+      index = /no index by expires_at/
+      lacking = { sqlite: [index], postgres: [/recorded_at, expires_at have no microseconds/, index],
+                  mariadb: [/recorded_at, expires_at have no microseconds/, /message_id take texts that differ in case/, index] }
+      expect(found).to match(lacking[database].map { |text| ["idempotency old_keys", "warning", text] })
+
+      connection { |db| AceMQ::AMQP::Patterns::ActiveRecordIdempotencyStore.update_table(db, table: "old_keys") }
+      AceMQ::AMQP::Patterns::Database::TABLES.clear
+      expect(troubles("--idempotency-table", "old_keys")).to eq []
+    end
+
     it "finds a broker that does not answer" do
       without_broker
 

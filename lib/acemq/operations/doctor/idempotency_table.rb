@@ -1,5 +1,6 @@
 # frozen_string_literal: true
 
+require_relative "columns"
 require_relative "finding"
 require_relative "refusal"
 
@@ -16,8 +17,7 @@ module AceMQ
 
         # @return [Array<Finding>]
         def examine
-          @store.check!
-          [Finding.ok(subject, "all columns are there"), expired].compact
+          [*@store.examine { |sql| shape(sql) }, expired].compact
         rescue AMQP::ConfigurationError => e
           problem, remedy = e.message.split(": ", 2)
           return [Finding.error(subject, problem, remedy)] if @name || !problem.end_with?("does not exist")
@@ -32,6 +32,18 @@ module AceMQ
 
         def subject
           "idempotency #{@store.table}"
+        end
+
+        def shape(sql)
+          columns = Columns.new(subject, sql)
+          [Finding.ok(subject, "all columns are there"), columns.precise("recorded_at", "expires_at"), columns.exact("message_id"),
+           index(sql)]
+        end
+
+        def index(sql)
+          return if sql.table.indexes.any? { |index| Array(index.columns).first.to_s == "expires_at" }
+
+          Finding.warning(subject, "there is no index by expires_at: a purge reads the whole table", Columns::UPDATE)
         end
 
         def expired

@@ -1,5 +1,6 @@
 # frozen_string_literal: true
 
+require_relative "columns"
 require_relative "finding"
 require_relative "refusal"
 
@@ -9,7 +10,6 @@ module AceMQ
       # The table itself: its columns, what they can hold, the indexes that claims and purges walk along.
       class OutboxTable
         INSTALL = "bin/rails generate acemq:install, then bin/rails db:migrate"
-        UPDATE = "bin/rails generate acemq:update, then bin/rails db:migrate"
         INDEX = "bin/rails generate acemq:install --existing, then bin/rails db:migrate; or " \
                 "AceMQ::AMQP::Patterns::ActiveRecordOutboxStore.add_indexes(connection, concurrently: true)"
 
@@ -31,7 +31,7 @@ module AceMQ
 
         # @return [Array<Finding>]
         def examine
-          @store.examine { |sql| [columns(sql), *capacities(sql), index(sql), purge_index(sql)].compact }
+          @store.examine { |sql| [complete(sql), *capacities(sql), index(sql), purge_index(sql)].compact }
         end
 
         # @return [String]
@@ -41,22 +41,13 @@ module AceMQ
 
         private
 
-        def columns(sql)
+        def complete(sql)
           Finding.ok(subject, "all columns are there, in the #{sql.db.product} database #{sql.db.database.inspect}")
         end
 
         def capacities(sql)
-          [precision(sql), body(sql), collation(sql)].compact
-        end
-
-        # Order within a second is then that of the ids, and leases end up to a second early.
-        def precision(sql)
-          return unless sql.db.product.match?(/MySQL|MariaDB/)
-
-          coarse = %w[created_at published_at locked_until].select { |name| sql.table[name].precision.to_i < 6 }
-          return if coarse.empty?
-
-          Finding.warning(subject, "#{coarse.join(", ")} have no microseconds: rows of the same second are told apart by id alone", UPDATE)
+          columns = Columns.new(subject, sql)
+          [columns.precise("created_at", "published_at", "locked_until"), body(sql), columns.exact("id", "exchange_name", "routing_key")]
         end
 
         def body(sql)
@@ -64,14 +55,8 @@ module AceMQ
           wanted = @store.max_payload
           return if limit.nil? || (wanted && limit >= wanted)
 
-          Finding.warning(subject, "the column body holds #{limit} bytes, and the store takes #{wanted || "any number of"} bytes", UPDATE)
-        end
-
-        def collation(sql)
-          loose = %w[id exchange_name routing_key].select { |name| sql.db.lookalikes?(sql.table.collation(name), "a") }
-          return if loose.empty?
-
-          Finding.warning(subject, "#{loose.join(", ")} take texts that differ in case or accents for the same", UPDATE)
+          Finding.warning(subject, "the column body holds #{limit} bytes, and the store takes #{wanted || "any number of"} bytes",
+                          Columns::UPDATE)
         end
 
         def index(sql)

@@ -121,12 +121,6 @@ module AceMQ
           self
         end
 
-        # @yieldparam sql [OutboxSQL] the words of this outbox's database
-        # @api private
-        def examine(&block)
-          on_database(&block)
-        end
-
         private
 
         def count(sql, condition)

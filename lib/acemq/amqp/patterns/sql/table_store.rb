@@ -16,6 +16,13 @@ module AceMQ
           @database.place
         end
 
+        # @yieldparam sql [OutboxSQL, IdempotencySQL] the words of this table's database
+        # @return [Object] the block's
+        # @api private
+        def examine(&block)
+          on_database(&block)
+        end
+
         # Looks whether the table is there and complete, for a boot that should rather fail than start.
         #
         # @return [self]
