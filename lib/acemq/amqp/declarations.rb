@@ -1,5 +1,6 @@
 # frozen_string_literal: true
 
+require_relative "exchange_kind"
 require_relative "headers"
 require_relative "queue_type"
 require_relative "short_string"
@@ -8,9 +9,6 @@ module AceMQ
   module AMQP
     # Exchanges, queues and bindings of a {Connection}.
     module Declarations
-      # What the broker has built in; others come with plugins and start with "x-".
-      EXCHANGE_KINDS = %w[direct fanout topic headers].freeze
-
       # Makes sure that an exchange exists. One that exists differently is refused by the broker.
       #
       # @param name [String]
@@ -22,7 +20,7 @@ module AceMQ
       # @raise [ArgumentError]
       # @raise [TransportError]
       def declare_exchange(name, kind:, durable: true, auto_delete: false, arguments: {})
-        ask(:declare_exchange, named(name, "exchange"), kind: exchange_kind(name, kind), durable: durable,
+        ask(:declare_exchange, named(name, "exchange"), kind: ExchangeKind.check!(kind, name), durable: durable,
                                                         auto_delete: auto_delete, arguments: Headers.render(arguments))
         nil
       end
@@ -87,14 +85,6 @@ module AceMQ
         raise ArgumentError, "the name of the #{what} is empty" if text.empty?
 
         text
-      end
-
-      def exchange_kind(name, kind)
-        text = kind.to_s
-        return text if EXCHANGE_KINDS.include?(text) || text.match?(/\Ax-./)
-
-        raise ArgumentError, "exchange #{name.inspect} cannot be of kind #{kind.inspect}: there are " \
-                             "#{EXCHANGE_KINDS.join(", ")}, and those of plugins, which start with x-"
       end
     end
   end

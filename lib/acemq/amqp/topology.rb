@@ -5,6 +5,7 @@ require_relative "naming"
 require_relative "queue_type"
 require_relative "retry_ladder"
 require_relative "retry_policy"
+require_relative "topology_check"
 
 module AceMQ
   module AMQP
@@ -22,9 +23,6 @@ module AceMQ
       Exchange = Struct.new(:name, :kind, :durable, :auto_delete, :arguments, keyword_init: true)
       Queue = Struct.new(:name, :queue_type, :durable, :auto_delete, :exclusive, :arguments, keyword_init: true)
       Binding = Struct.new(:queue, :exchange, :routing_key, keyword_init: true)
-
-      # Those that every broker has.
-      BUILT_IN = "amq."
 
       # @return [String]
       attr_reader :dead_letter_exchange
@@ -112,7 +110,7 @@ module AceMQ
 
       # @return [Array<String>] what does not fit together; empty when all is well
       def problems
-        blanks + duplicates + kinds + types + dangling
+        TopologyCheck.new(self).problems
       end
 
       # @return [self]
@@ -195,49 +193,6 @@ module AceMQ
 
       def declare_exchange(connection, exchange)
         connection.declare_exchange(exchange.name, **exchange.to_h.except(:name))
-      end
-
-      def blanks
-        { "exchange" => exchanges, "queue" => queues }.flat_map do |what, list|
-          list.select { |entry| entry.name.strip.empty? }.map { "an #{what} has no name".sub("an q", "a q") }
-        end
-      end
-
-      def duplicates
-        { "exchange" => exchanges, "queue" => queues }.flat_map do |what, list|
-          list.map(&:name).tally.select { |name, count| count > 1 && !name.strip.empty? }
-              .map { |name, count| "the #{what} #{name} is declared #{count} times" }
-        end
-      end
-
-      def kinds
-        exchanges.select { |exchange| exchange.kind.strip.empty? }.map { |e| "the exchange #{e.name} has no kind" }
-      end
-
-      def types
-        queues.filter_map do |queue|
-          QueueType.resolve(name: queue.name, requested: queue.queue_type, durable: queue.durable, exclusive: queue.exclusive,
-                            auto_delete: queue.auto_delete, arguments: queue.arguments)
-          nil
-        rescue QueueTypeError => e
-          e.message
-        end
-      end
-
-      def dangling
-        bindings.flat_map do |b|
-          [("the queue #{b.queue} is bound and not declared" if queues.none? { |queue| queue.name == b.queue }),
-           exchange_problem(b)].compact
-        end
-      end
-
-      def exchange_problem(binding)
-        name = binding.exchange
-        if name.empty?
-          "the queue #{binding.queue} is bound to the default exchange, which has every queue bound already"
-        elsif !name.start_with?(BUILT_IN) && exchanges.none? { |exchange| exchange.name == name }
-          "the queue #{binding.queue} is bound to the exchange #{name}, which is not declared"
-        end
       end
 
       def describe_exchange(exchange)

@@ -65,6 +65,18 @@ RSpec.describe AceMQ::AMQP::Topology do
     "duplicates" => [->(t) { t.queue("q").queue("q").exchange("e", :topic).exchange("e", :direct) },
                      ["the exchange e is declared 2 times", "the queue q is declared 2 times"]],
     "an exchange without a kind" => [->(t) { t.exchange("e", nil) }, ["the exchange e has no kind"]],
+    "a kind that no broker has" => [->(t) { t.exchange("first", :direct).exchange("e", :topik) }, [/"e" cannot be of kind "topik"/]],
+    "names and keys that AMQP cannot carry" => [
+      ->(t) { t.queue("first").queue("q" * 256).exchange("e\xFF", :topic).binding("first", "amq.topic", "k" * 256) },
+      ["exchange is not valid UTF-8 text", /queue is 256 bytes long/, /routing key of first is 256 bytes long/]
+    ],
+    "a name that is too long with the suffix of its dead letters" => [
+      ->(t) { t.queue("q" * 252, dead_letter: true) }, [/queue is 256 bytes long/, /a routing key of q+\.dlq is 256/]
+    ],
+    "arguments that AMQP cannot carry" => [
+      ->(t) { t.exchange("e", :topic, arguments: { "x-any" => Object.new }).queue("q", arguments: { "x-any" => Object.new }) },
+      [/\Athe exchange e: header x-any/, /\Athe queue q: header x-any/]
+    ],
     "a queue type that its flags rule out" => [->(t) { t.queue("q", queue_type: :quorum, durable: false) }, [/q.*quorum/]],
     "bindings of what is not declared" => [->(t) { t.binding("q", "e") },
                                            ["the queue q is bound and not declared", /bound to the exchange e, which is not declared/]],
@@ -75,11 +87,12 @@ RSpec.describe AceMQ::AMQP::Topology do
 
       expect(topology.problems).to match(problems)
       expect { connection.apply(topology) }.to raise_error(AceMQ::AMQP::TopologyError, /cannot be declared/)
-      expect(transport.declared_queues).to be_empty
+      expect([transport.declared_exchanges, transport.declared_queues]).to all(be_empty)
     end
   end
 
   it "knows that the broker has exchanges of its own" do
     expect(topology.queue("q").binding("q", "amq.topic", "#").problems).to be_empty
+    expect(topology.exchange("later", "x-delayed-message").binding("q", "later").problems).to be_empty
   end
 end
