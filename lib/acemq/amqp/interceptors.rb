@@ -1,5 +1,6 @@
 # frozen_string_literal: true
 
+require_relative "consuming/work"
 require_relative "log"
 
 module AceMQ
@@ -14,12 +15,21 @@ module AceMQ
     # | `after_handle(context, ack)` | after it has answered, before the delivery is settled | is logged |
     # | `on_error(context, error)` | when it was not confirmed, or the handler failed | is logged |
     #
+    # Logged on a thread that publishes is what a bare `rescue` takes, and ScriptError and SystemStackError. Anything else,
+    # an exit or the failed expectation of a spec for one, is the caller's: `publish` raises it, and the message is sent all
+    # the same. On a consumer's thread all but what ends the process is logged.
+    #
     # The lower `order` goes first on the way in (`before_`) and last on the way out; of equal order, who was registered
     # first.
     class Interceptors
       PUBLISH_HOOKS = %i[before_publish after_confirm on_error].freeze
       CONSUME_HOOKS = %i[before_handle after_handle on_error].freeze
       HOOKS = (PUBLISH_HOOKS | CONSUME_HOOKS).freeze
+
+      # What is logged on the way out. A publisher's thread is the application's: what interrupts it, or fails its spec,
+      # has to reach it.
+      LOGGED = { publish: [StandardError, ScriptError, SystemStackError].freeze, consume: [Exception].freeze }.freeze
+      private_constant :LOGGED
 
       Entry = Struct.new(:interceptor, :order)
 
@@ -64,24 +74,29 @@ module AceMQ
       # On the way in: what a hook raises is the caller's.
       # @api private
       def before(hook, context)
-        entries(hook).each { |entry| entry.interceptor.public_send(hook, context) if entry.interceptor.respond_to?(hook) }
+        entries(side_of(hook)).each { |entry| entry.interceptor.public_send(hook, context) if entry.interceptor.respond_to?(hook) }
       end
 
       # On the way out: what a hook raises is logged.
       # @api private
-      def after(hook, context, *facts, side: nil)
-        entries(hook, side).reverse_each do |entry|
+      def after(hook, context, *facts, side: side_of(hook))
+        entries(side).reverse_each do |entry|
           entry.interceptor.public_send(hook, context, *facts) if entry.interceptor.respond_to?(hook)
-        rescue StandardError, ScriptError, SystemStackError => e
+        rescue *Consuming::Work::FATAL
+          raise
+        rescue *LOGGED.fetch(side) => e
           Log.error("the interceptor #{entry.interceptor.class}##{hook} failed, which changes nothing: #{e.class}: #{e.message}")
         end
       end
 
       private
 
-      def entries(hook, side = nil)
-        publish = side ? side == :publish : PUBLISH_HOOKS.include?(hook)
-        publish ? @publish : @consume
+      def side_of(hook)
+        PUBLISH_HOOKS.include?(hook) ? :publish : :consume
+      end
+
+      def entries(side)
+        side == :publish ? @publish : @consume
       end
 
       # Stable: of equal order, the earlier one stays first.

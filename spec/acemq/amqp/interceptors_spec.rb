@@ -65,6 +65,14 @@ RSpec.describe AceMQ::AMQP::Interceptors, :consuming do
       expect(transport.published.size).to eq(1)
     end
 
+    it "does not hide from its caller what is no error of its own: a failed expectation, a timeout of the application's" do
+      failure = RSpec::Expectations::ExpectationNotMetError.new("expected")
+      connection.intercept_publish(recorder(:strict, after_confirm: failure))
+
+      expect { connection.publish({}, to: "q") }.to raise_error(failure)
+      expect(transport.published.size).to eq(1)
+    end
+
     it "is told of what was not confirmed" do
       connection.intercept_publish(recorder(:one))
       transport.missing!("gone")
@@ -147,6 +155,25 @@ RSpec.describe AceMQ::AMQP::Interceptors, :consuming do
       expect(transport.published.last.headers["x-acemq-error"]).to end_with("IOError: no")
       expect(log).not_to include(:called)
     end
+  end
+
+  it "leaves a handler's answer as it is, whatever is raised after it on the consumer's thread" do
+    odd = Class.new(Exception) # rubocop:disable Lint/InheritException -- as those of RSpec and Minitest
+    connection.intercept_consume(recorder(:odd, after_handle: odd.new("late"), on_error: odd.new("later")))
+    connection.consume("orders") { |message| message.payload["n"] == 1 ? ack.accept : raise(IOError, "down") }
+    deliveries = nil
+
+    expect { deliveries = [1, 2].map { |n| transport.deliver("orders", { "n" => n }) } }
+      .to output(/after_handle failed.*late.*on_error failed.*later/m).to_stderr
+    expect(deliveries.map(&:answers)).to eq([[:ack], [:ack]])
+    expect(transport.published_to("orders.dlq").size).to eq(1)
+  end
+
+  it "lets an exit through" do
+    connection.intercept_consume(recorder(:last, after_handle: SystemExit.new))
+    connection.consume("orders") { ack.accept }
+
+    expect { transport.deliver("orders") }.to raise_error(SystemExit)
   end
 
   it "refuses what has no hook, and an order that is none" do
