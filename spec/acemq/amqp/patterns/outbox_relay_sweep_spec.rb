@@ -213,6 +213,24 @@ RSpec.describe AceMQ::AMQP::Patterns::OutboxRelay, "#sweep" do
       expect(took).to be < 5
     end
 
+    it "frees what it has claimed when it is interrupted before it has begun to publish" do
+      interruption = Class.new(Exception) # rubocop:disable Lint/InheritException -- as Timeout's own is
+      add_records(store, "1" => "a")
+      store.define_singleton_method(:claim) { |*args, **options| super(*args, **options).tap { Thread.current.raise(interruption) } }
+
+      expect { relay.sweep }.to raise_error(interruption)
+      expect(store.leased).to be_empty
+      expect(pipeline.submitted).to be_empty
+    end
+
+    it "frees what it has claimed when whoever is told of the claim ends the thread" do
+      require "active_support/notifications"
+      add_records(store, "1" => "a")
+      ActiveSupport::Notifications.subscribed(->(*) { Thread.exit }, "claim.acemq") { Thread.new { relay.sweep }.join }
+
+      expect(store.leased).to be_empty
+    end
+
     it "marks what was confirmed when it is interrupted, and frees the rest" do
       pipeline.stalled = true
       interruption = Class.new(Exception) # rubocop:disable Lint/InheritException -- as Timeout's own is

@@ -37,12 +37,15 @@ module AceMQ
           # @return [Rows]
           def take(ignore_backoff:)
             Failpoint.reach(:before_claim)
+            rows = claim = nil
             asked_at = Clock.now
-            claim = Instrument.claim(@store, @options.batch) do
-              @store.claim(@options.batch, ordering: @options.ordering, ignore_backoff: ignore_backoff)
+            Instrument.claim(@store, @options.batch) do
+              claim = @store.claim(@options.batch, ordering: @options.ordering, ignore_backoff: ignore_backoff)
             end
             Failpoint.reach(:after_claim) unless claim.records.empty?
-            Rows.new(self, claim, asked_at, @options.batch)
+            rows = Rows.new(self, claim, asked_at, @options.batch)
+          ensure
+            give_back(claim) if claim && !rows
           end
 
           # @param claim [#settle]
@@ -56,6 +59,13 @@ module AceMQ
           end
 
           private
+
+          # Nobody will hear of its records.
+          def give_back(claim)
+            claim.settle(confirmed: [], failed: [], held: [], unsent: claim.records.map(&:id))
+          rescue StandardError
+            nil # the lease's end will
+          end
 
           def tell(claim, outcomes)
             lists = @verdicts.lists(outcomes)

@@ -64,23 +64,28 @@ module AceMQ
             @link.connect ? :connected : :unknown
           end
 
+          # Rows in nobody's hands would stay leased: from the claim until they are in this one's, an interrupt comes only
+          # where the database is waited for, and once they are, anywhere in the publishing.
           def publish
-            rows = @result.attempt(:store) { @store.take(ignore_backoff: @ignore_backoff) }
-            return if rows.nil? || rows.records.empty?
-
-            @states.enter(:publishing)
-            outcomes = Outcomes.new(rows.records)
-            publish_and_settle(rows, outcomes)
+            Thread.handle_interrupt(Object => :on_blocking) do
+              rows = @result.attempt(:store) { @store.take(ignore_backoff: @ignore_backoff) }
+              publish_and_settle(rows, Outcomes.new(rows.records)) unless rows.nil? || rows.records.empty?
+            end
           end
 
           # Settles even when the publishing was interrupted: by a timeout, say, or the death of the thread.
           def publish_and_settle(rows, outcomes)
-            Batch.new(rows, outcomes, @result, link: @link, options: @options, shutdown: @shutdown, states: @states,
-                                               reporter: @reporter, explicit: @explicit).publish
+            Thread.handle_interrupt(Object => :immediate) { publish_batch(rows, outcomes) }
           ensure
             learn(rows, outcomes)
             retired = @result.attempt(:store) { rows.settle(outcomes) }
             @result.retired.concat(retired) if retired
+          end
+
+          def publish_batch(rows, outcomes)
+            @states.enter(:publishing)
+            Batch.new(rows, outcomes, @result, link: @link, options: @options, shutdown: @shutdown, states: @states,
+                                               reporter: @reporter, explicit: @explicit).publish
           end
 
           def learn(rows, outcomes)

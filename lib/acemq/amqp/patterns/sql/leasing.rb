@@ -17,8 +17,6 @@ module AceMQ
 
         # @return [String]
         attr_reader :token
-        # @return [Array<String>] ids that were to be leased, whether or not the database said so
-        attr_reader :asked
 
         # @param sql [OutboxSQL]
         # @param token [String]
@@ -29,6 +27,7 @@ module AceMQ
           @seconds = seconds
           @cut = false
           @asked = []
+          @any = false
         end
 
         # @param lists [Array<Array<String>>] see {Candidates}
@@ -44,8 +43,22 @@ module AceMQ
         # @param sql [OutboxSQL] that looks where there may be some
         # @return [Array<OutboxRecord>] oldest first
         def take_oldest(sql, limit)
+          @any = true
           rows = oldest_first(db.lease_oldest(sql, limit, @token, @seconds))
           keep(rows, rows)
+        end
+
+        # @return [Boolean] whether the database was asked to lease
+        def begun?
+          @any || !@asked.empty?
+        end
+
+        # @param sql [OutboxSQL]
+        # @return [Array<String>] ids of what was leased, whether or not the database could say so, and perhaps of others
+        def perhaps_leased(sql)
+          return @asked unless @any
+
+          sql.db.rows("SELECT id FROM #{sql.table.quoted} WHERE #{sql.live} AND #{sql.owned_by(token)}", "AceMQ release").flatten
         end
 
         # @return [Boolean] whether the bodies were too large to take all that was leased

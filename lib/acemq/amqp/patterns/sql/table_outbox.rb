@@ -59,16 +59,15 @@ module AceMQ
           check_claim!(limit, ordering)
           token = LeaseToken.generate
           limit = [limit, MAX_BATCH].min
-          leasing = nil
-          on_database(ignore_backoff: ignore_backoff) do |sql|
+          leasing = claim = nil
+          claim = on_database(ignore_backoff: ignore_backoff) do |sql|
             leasing = Leasing.new(sql, token, lease)
             records, full = take(ordering, sql, limit, leasing)
             OutboxClaim.new(records, token: token, lease: lease, max_attempts: max_attempts, full: full,
                                      database: method(:on_database))
           end
-        rescue StandardError
-          give_back(leasing)
-          raise
+        ensure
+          give_back(leasing) unless leasing.nil? || claim
         end
 
         # {#claim} for a relay that knows nothing of claims.
@@ -183,12 +182,12 @@ module AceMQ
           [leasing.take(lists), found == limit || leasing.cut?]
         end
 
-        # What was leased when the answer got lost is in nobody's hands, and whatever comes after it would wait for the
-        # lease to end. Fenced by a token that nobody else knows.
+        # What was leased when the answer got lost, or the thread was interrupted, is in nobody's hands, and whatever comes
+        # after it would wait for the lease to end. Fenced by a token that nobody else knows.
         def give_back(leasing)
-          return if leasing.nil? || leasing.asked.empty?
+          return unless leasing.begun?
 
-          on_database { |sql| Settling.new(sql, leasing.token).release(leasing.asked) }
+          on_database { |sql| Settling.new(sql, leasing.token).release(leasing.perhaps_leased(sql)) }
         rescue StandardError
           nil # the lease's end will
         end
@@ -209,7 +208,7 @@ module AceMQ
 
         def described(record)
           { id: record.id, exchange: record.exchange, routing_key: record.routing_key,
-            bytes: record.body.to_s.bytesize, outbox: table }
+            bytes: record.body.to_s.bytesize, outbox: label }
         end
 
         def purge(sql, seconds, batch)
