@@ -4,6 +4,7 @@ require_relative "accepted_keywords"
 require_relative "codec"
 require_relative "consumers"
 require_relative "consuming/drain"
+require_relative "consuming/limits"
 require_relative "declarations"
 require_relative "errors"
 require_relative "health"
@@ -96,10 +97,10 @@ module AceMQ
       # @param codec [Object, nil] JSON when nil
       # @param origin [String, nil] {.default_origin} when nil or empty
       # @param retry_policy [RetryPolicy]
-      # @param prefetch [Integer] messages
+      # @param prefetch [Integer] messages, up to 65535; 0 is no limit
       # @param retry_threshold [Numeric] seconds
       # @param telemetry [Object, nil] an observer, see {Telemetry}
-      # @raise [ArgumentError] for a transport without `publish`, or a codec that is none
+      # @raise [ArgumentError] for a transport without `publish`, a codec that is none, or a figure that cannot be right
       def initialize(transport:, codec: nil, origin: nil, retry_policy: RetryPolicy.none, prefetch: DEFAULT_PREFETCH,
                      retry_threshold: DEFAULT_RETRY_THRESHOLD, telemetry: nil, **unknown)
         refuse_unknown(unknown)
@@ -108,9 +109,9 @@ module AceMQ
         @transport = transport
         @codec = Codec.check!(codec || JSONCodec.new)
         @origin = origin.to_s.empty? ? Origin.default : origin.to_s.dup.freeze
-        @retry_policy = checked(:retry_policy, retry_policy, RetryPolicy)
-        @prefetch = checked(:prefetch, prefetch, Integer)
-        @retry_threshold = checked(:retry_threshold, retry_threshold, Numeric).to_f
+        @retry_policy = policy(retry_policy)
+        @prefetch = Consuming::Limits.prefetch!(prefetch)
+        @retry_threshold = Consuming::Limits.retry_threshold!(retry_threshold)
         @telemetry = telemetry || Telemetry::None.new
         @meter = Telemetry::Guarded.new(telemetry)
         @interceptors = Interceptors.new
@@ -241,8 +242,8 @@ module AceMQ
                              "takes #{OPTIONS.join(", ")}"
       end
 
-      def checked(name, value, kind)
-        value.is_a?(kind) ? value : raise(ArgumentError, "#{name} must be a #{kind.name}, not #{value.inspect}")
+      def policy(value)
+        value.is_a?(RetryPolicy) ? value : raise(ArgumentError, "retry_policy must be a RetryPolicy, not #{value.inspect}")
       end
 
       def each_payload(payloads, envelopes, fields)

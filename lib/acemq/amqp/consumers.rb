@@ -14,7 +14,8 @@ module AceMQ
       # @param queue [String] exists already
       # @param codec [Object, nil] the connection's when nil
       # @param retry_policy [RetryPolicy, nil] the connection's when nil
-      # @param prefetch [Integer, nil] messages held ahead or for a later attempt; 0 is no limit, nil the connection's
+      # @param prefetch [Integer, nil] messages held ahead or for a later attempt, up to 65535; 0 is no limit, nil
+      #   the connection's
       # @param concurrency [Integer] handlers at a time, each on a thread of its own
       # @param tag [String, nil] what the broker shows for it, at most 255 bytes; made up of the queue's name when nil
       # @param arguments [Hash] of the subscription

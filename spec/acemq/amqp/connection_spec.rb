@@ -20,6 +20,24 @@ RSpec.describe AceMQ::AMQP::Connection do
       expect { described_class.new(transport: transport, codec: :json) }.to raise_error(ArgumentError, /not a codec/)
     end
 
+    {
+      prefetch: [-5, 65_536, 2.5, nil],
+      retry_threshold: [Float::NAN, Float::INFINITY, -1, "30", nil]
+    }.each do |name, values|
+      it "refuses a #{name} that no consumer could have" do
+        values.each do |value|
+          expect { described_class.new(transport: transport, name => value) }
+            .to raise_error(ArgumentError, /\A#{name} must be .*, not #{Regexp.escape(value.inspect)}\z/)
+        end
+      end
+    end
+
+    it "takes the least and the most that there is" do
+      made = [0, 65_535].map { |limit| described_class.new(transport: transport, prefetch: limit, retry_threshold: 0) }
+
+      expect(made.map(&:prefetch)).to eq [0, 65_535]
+    end
+
     it "names a keyword that it does not know, and those that it does" do
       expect { described_class.new(transport: transport, prefetsch: 1) }
         .to raise_error(ArgumentError, /unknown keyword prefetsch; .* takes codec, origin, retry_policy, prefetch/)

@@ -5,6 +5,7 @@ require_relative "../codec"
 require_relative "../headers"
 require_relative "../retry_policy"
 require_relative "../short_string"
+require_relative "limits"
 
 module AceMQ
   module AMQP
@@ -32,10 +33,10 @@ module AceMQ
           @queue = named(queue)
           @codec = codec ? Codec.check!(codec) : connection.codec
           @retry_policy = policy(retry_policy || connection.retry_policy)
-          @prefetch = whole(:prefetch, prefetch || connection.prefetch, 0)
-          @concurrency = whole(:concurrency, concurrency, 1)
+          @prefetch = Limits.prefetch!(prefetch || connection.prefetch, whose)
+          @concurrency = threads(concurrency)
           @arguments = Headers.render(arguments)
-          @retry_threshold = seconds(retry_threshold || connection.retry_threshold)
+          @retry_threshold = Limits.retry_threshold!(retry_threshold || connection.retry_threshold, whose)
           @tag = tag ? given_tag(tag) : made_up_tag
         end
 
@@ -45,6 +46,10 @@ module AceMQ
         end
 
         private
+
+        def whose
+          " of the consumer of #{queue}"
+        end
 
         def named(queue)
           name = ShortString.check!(queue, "queue")
@@ -56,24 +61,18 @@ module AceMQ
         def policy(value)
           return value if value.is_a?(RetryPolicy)
 
-          raise ArgumentError, "retry_policy of the consumer of #{queue} must be a RetryPolicy, not #{value.inspect}"
+          raise ArgumentError, "retry_policy#{whose} must be a RetryPolicy, not #{value.inspect}"
         end
 
-        def whole(name, value, least)
-          return value if value.is_a?(Integer) && value >= least
+        def threads(concurrency)
+          return concurrency if concurrency.is_a?(Integer) && concurrency.positive?
 
-          raise ArgumentError, "#{name} of the consumer of #{queue} must be an Integer, #{least} or more, not #{value.inspect}"
-        end
-
-        def seconds(value)
-          return value.to_f if value.is_a?(Numeric) && value.real? && value.to_f.finite? && !value.negative?
-
-          raise ArgumentError, "retry_threshold of the consumer of #{queue} must be seconds, 0 or more, not #{value.inspect}"
+          raise ArgumentError, "concurrency#{whose} must be an Integer, 1 or more, not #{concurrency.inspect}"
         end
 
         def given_tag(tag)
-          text = ShortString.check!(tag, "tag of the consumer of #{queue}")
-          raise ArgumentError, "tag of the consumer of #{queue} is empty" if text.empty?
+          text = ShortString.check!(tag, "tag#{whose}")
+          raise ArgumentError, "tag#{whose} is empty" if text.empty?
 
           text
         end

@@ -271,6 +271,7 @@ RSpec.describe AceMQ::AMQP::Consumer, "and its handler", :consuming do
       "no block" => [{}, /needs a block/],
       "a tag that is too long" => [{ tag: "t" * 256 }, /tag .* 256 bytes/],
       "a prefetch that is none" => [{ prefetch: -1 }, /prefetch of the consumer of orders .* not -1/],
+      "a prefetch beyond what the wire carries" => [{ prefetch: 70_000 }, /prefetch of the consumer of orders .* 65535, not 70000/],
       "no concurrency" => [{ concurrency: 0 }, /concurrency .* 1 or more/],
       "a policy that is none" => [{ retry_policy: 5 }, /retry_policy .* not 5/],
       "a threshold that is none" => [{ retry_threshold: -1 }, /retry_threshold/],
@@ -280,7 +281,7 @@ RSpec.describe AceMQ::AMQP::Consumer, "and its handler", :consuming do
         block = what == "no block" ? nil : -> { ack.accept }
 
         expect { consume(**options, &block) }.to raise_error(ArgumentError, message)
-        expect(transport.subscribed).to be_empty
+        expect([transport.subscribed, transport.declared_queues]).to all(be_empty)
       end
     end
 
