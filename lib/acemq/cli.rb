@@ -11,6 +11,7 @@ rescue LoadError
   exit 78
 end
 
+require "json"
 require_relative "cli/exit_code"
 require_relative "cli/failure"
 require_relative "cli/main"
@@ -25,11 +26,18 @@ module AceMQ
         code = Main.start(arguments, debug: true)
         code.is_a?(Integer) ? code : ExitCode::OK
       rescue Interrupt
+        puts JSON.generate(error: "interrupted", exit: ExitCode::INTERRUPTED) if json?(arguments)
         ExitCode::INTERRUPTED
       rescue SignalException, SystemExit
         raise
       rescue Exception => e # rubocop:disable Lint/RescueException -- whatever the application's own code raises while it boots
-        Failure.new(e, json: arguments.include?("--json")).report
+        Failure.new(e, json: json?(arguments)).report
+      end
+
+      private
+
+      def json?(arguments)
+        arguments.include?("--json")
       end
     end
   end

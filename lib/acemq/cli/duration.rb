@@ -1,6 +1,7 @@
 # frozen_string_literal: true
 
 require "thor"
+require_relative "usage"
 
 module AceMQ
   module CLI
@@ -11,11 +12,12 @@ module AceMQ
 
       class << self
         # @param text [String]
+        # @param name [Symbol] of the option
         # @return [Float] seconds
         # @raise [Thor::Error]
-        def parse(text, option)
+        def parse(text, name)
           parts = SHAPE.match(text.to_s)
-          raise Thor::Error, "--#{option} must be a time such as 45s, 15m, 12h or 30d, not #{text.inspect}" unless parts
+          raise Thor::Error, "#{Usage.option(name)} must be a time such as 45s, 15m, 12h or 30d, not #{text.inspect}" unless parts
 
           parts[1].to_f * UNITS.fetch(parts[2] || "s")
         end

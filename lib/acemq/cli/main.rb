@@ -23,6 +23,9 @@ module AceMQ
         "acemq"
       end
 
+      # Options that count something.
+      WHOLE = %i[threads batch limit max_attempts].freeze
+
       # A misspelt option is not an id, and not a queue.
       check_unknown_options!
 
@@ -39,7 +42,10 @@ module AceMQ
       no_commands do
         # Before the application is loaded, and whatever else the command needs.
         def invoke_command(command, *)
-          options[:help] ? help(command.name) : super
+          return help(command.name) if options[:help]
+
+          WHOLE.each { |name| Usage.whole!(options[name], name) }
+          super
         end
       end
 
@@ -69,12 +75,13 @@ module AceMQ
       method_option :json, type: :boolean, desc: "For programs: an array, one object for each outbox"
       method_option :watch, lazy_default: "2", banner: "[SECONDS]", desc: "Again and again, until Ctrl-C"
       def status
+        pause = duration(:watch)
         boot("status")
         loop do
           show_status(outboxes.map { |outbox| Operations::Status.new(outbox) })
-          break unless options[:watch]
+          break unless pause
 
-          sleep(Duration.parse(options[:watch], "watch"))
+          sleep(pause)
         end
         ExitCode::OK
       end
@@ -86,8 +93,9 @@ module AceMQ
       method_option :lease, type: :numeric, default: 30, desc: "Seconds that a claim stands"
       method_option :json, type: :boolean, desc: "A line of JSON for each step"
       def drain
+        limits = { timeout: duration(:timeout), patience: duration(:patience) }
         boot("drain")
-        results = outboxes(lease: options[:lease]).map { |outbox| drain_one(outbox) }
+        results = outboxes(lease: options[:lease]).map { |outbox| drain_one(outbox, limits) }
         return ExitCode::OK if results.all?(&:done?)
 
         results.any? { |result| away?(result) } ? ExitCode::UNAVAILABLE : ExitCode::UNFINISHED
@@ -117,9 +125,10 @@ module AceMQ
       method_option :dry_run, type: :boolean, desc: "Only count"
       method_option :json, type: :boolean, desc: "For programs"
       def purge
+        older_than = duration(:older_than)
         boot("purge")
         require_relative "purging"
-        Purging.new(outboxes, options, Duration.parse(options[:older_than], "older-than")).run
+        Purging.new(outboxes, options, older_than).run
       end
 
       desc "replay QUEUE", "Move messages back to where they are handled: dead letters of a mended cause, above all"
@@ -133,9 +142,10 @@ module AceMQ
       method_option :dry_run, type: :boolean, desc: "Only count them"
       method_option :json, type: :boolean, desc: "For programs"
       def replay(queue)
+        deadline = duration(:deadline)
         boot("replay")
         require_relative "replaying"
-        Replaying.new(queue, options, Duration.parse(options[:deadline], "deadline")).run
+        Replaying.new(queue, options, deadline).run
       ensure
         disconnect
       end
@@ -162,6 +172,11 @@ module AceMQ
         Application.new(path: options[:require], environment: options[:environment]).load(command)
       end
 
+      # @return [Float, nil] seconds
+      def duration(name)
+        Duration.parse(options[name], name) if options[name]
+      end
+
       def outboxes(**more)
         settings = { max_attempts: options[:max_attempts], **more }.compact
         Usage.check do
@@ -169,21 +184,18 @@ module AceMQ
         end
       end
 
-      # Kept while it is being read: what it replaces is what the last one showed.
+      # At once, also into a pipe.
       def show_status(found)
-        return puts(JSON.generate(found.map(&:to_h))) if options[:json]
-
-        print "\e[H\e[2J" if options[:watch] && $stdout.tty?
-        found.each { |one| puts Text::Status.new(one) }
+        print "\e[H\e[2J" if options[:watch] && $stdout.tty? && !options[:json]
+        puts options[:json] ? JSON.generate(found.map(&:to_h)) : found.map { |one| Text::Status.new(one) }
+        $stdout.flush
       end
 
-      def drain_one(outbox)
+      def drain_one(outbox, limits)
         settings = { batch: options[:batch] }.compact
         relay = Usage.check { AMQP::Patterns::OutboxRelay.new(AceMQ::Rails.connection, outbox.store, **settings) }
-        timeout = Duration.parse(options[:timeout], "timeout") if options[:timeout]
         progress = Progress.new(outbox.name, json: options[:json])
-        Operations::Drain.new(relay, timeout: timeout, patience: Duration.parse(options[:patience], "patience"))
-                         .run { |step| progress.drained(step) }
+        Operations::Drain.new(relay, **limits).run { |step| progress.drained(step) }
                          .tap { |last| progress.drained(last, last: true) }
       end
 

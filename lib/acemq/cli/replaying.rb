@@ -3,6 +3,7 @@
 require "json"
 require_relative "exit_code"
 require_relative "progress"
+require_relative "usage"
 
 module AceMQ
   module CLI
@@ -20,19 +21,21 @@ module AceMQ
 
       # @return [Integer] exit code
       # @raise [AMQP::ConfigurationError] when there is no such queue
+      # @raise [Thor::Error] for what cannot be replayed
       def run
         connection = AceMQ::Rails.connection
+        replay = Usage.check { AMQP::Patterns::Replay.new(connection, **arguments) }
         raise AMQP::ConfigurationError, "there is no queue #{@queue}" unless connection.queue_exists?(@queue)
 
-        show(AMQP::Patterns.replay(connection, **arguments))
+        show(replay.run)
       end
 
       private
 
       def arguments
         exchange, routing_key = destination
-        { from: @queue, exchange: exchange, routing_key: routing_key, limit: Integer(@options[:limit]), deadline: @deadline,
-          restart: !@options[:keep_attempts], where: method(:wanted?), dry_run: @options[:dry_run] || false,
+        { from: @queue, exchange: exchange, routing_key: routing_key, limit: @options[:limit], deadline: @deadline,
+          restart: !@options[:keep_attempts], filter: method(:wanted?), dry_run: @options[:dry_run] || false,
           progress: method(:tell) }
       end
 

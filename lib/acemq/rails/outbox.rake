@@ -11,6 +11,7 @@ run = lambda do |task, *arguments|
 end
 
 option = ->(name, variable = name) { "--#{name}=#{ENV.fetch(variable.upcase.tr("-", "_"))}" if ENV.key?(variable.upcase.tr("-", "_")) }
+dry_run = -> { "--dry-run" unless ["", "0", "false", "no", "off"].include?(ENV.fetch("DRY_RUN", "").downcase) }
 
 namespace :acemq do
   desc "Publish what the outbox holds, until interrupted; PROBE=9394 answers over HTTP"
@@ -18,11 +19,11 @@ namespace :acemq do
 
   desc "Remove published rows; OLDER_THAN=30d (7d), DRY_RUN=1"
   task(purge_outbox: :environment) do |task|
-    run.call(task, "purge", "--only=outbox", option.call("older-than"), ("--dry-run" if ENV["DRY_RUN"]))
+    run.call(task, "purge", "--only=outbox", option.call("older-than"), dry_run.call)
   end
 
   desc "Remove idempotency keys past their retention; DRY_RUN=1"
   task(purge_idempotency: :environment) do |task|
-    run.call(task, "purge", "--only=idempotency", ("--dry-run" if ENV["DRY_RUN"]))
+    run.call(task, "purge", "--only=idempotency", dry_run.call)
   end
 end

@@ -64,6 +64,13 @@ RSpec.describe "acemq purge" do
       make_idempotency
     end
 
+    it "says to programs that it was interrupted" do
+      allow_any_instance_of(AceMQ::Operations::Purge).to receive(:idempotency).and_raise(Interrupt)
+
+      expect(acemq("purge", "--json")).to have_attributes(code: 130, json: { error: "interrupted", exit: 130 })
+      expect(left.first).to eq %w[new pending retired]
+    end
+
     it "ends with 64 for a time that is none" do
       expect(acemq("purge", "--older-than", "soon")).to have_attributes(code: 64, err: /--older-than must be a time such as/)
     end

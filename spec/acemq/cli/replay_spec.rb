@@ -58,6 +58,17 @@ RSpec.describe "acemq replay", :broker do
     expect(AceMQ::AMQP::Envelope.from_headers(drain(amqp, other).first.headers).attempt).to eq 3
   end
 
+  it "ends with 64 for what cannot be replayed, and moves nothing" do
+    bury("a")
+
+    expect(acemq("replay", queue)).to have_attributes(code: 64, err: /where the messages of #{queue} are to go/)
+    expect(acemq("replay", dead, "--to", dead)).to have_attributes(code: 64, err: /onto itself would go round in circles/)
+    expect(acemq("replay", dead, "--limit", "-1", "--json")).to have_attributes(code: 64, json: { error: /limit: must be/, exit: 64 })
+    expect(acemq("replay", dead, "--limit", "1.5")).to have_attributes(code: 64, err: /--limit must be a whole number, not 1.5/)
+    expect(acemq("replay", "")).to have_attributes(code: 64, err: /name of the queue is empty/)
+    expect(amqp.message_count(dead)).to eq 1
+  end
+
   it "ends with 78 without the queue, and 69 without a broker" do
     expect(acemq("replay", "spec.nowhere.dlq")).to have_attributes(code: 78, err: /there is no queue spec.nowhere.dlq/)
     without_broker

@@ -95,7 +95,26 @@ RSpec.describe "acemq status" do
     run = acemq("status", "--watch", "0.01s", "--json")
 
     expect(run.code).to eq 130
-    expect(run.out.lines.size).to eq 2
+    expect(run.out.lines.size).to eq 3
+    expect(run.json).to eq(error: "interrupted", exit: 130)
+  ensure
+    AceMQ::SpecSupport::Database.disconnect
+  end
+
+  it "shows each look at once, also into a pipe" do
+    AceMQ::SpecSupport::Database.connect(:sqlite)
+    make_outbox
+    relaying = AceMQ::SpecSupport::RelayCommands::RelayCommand
+    database = JSON.generate(AceMQ::SpecSupport::Database.config(:sqlite))
+    settings = { "ACEMQ_SPEC_URL" => "amqp://127.0.0.1:1", "ACEMQ_SPEC_DATABASE" => database }
+    IO.popen([settings, RbConfig.ruby, "-W0", "-I", relaying::LIB, relaying::EXECUTABLE, "status", "--watch", "60", "--require",
+              relaying::APPLICATION]) do |output|
+      expect(output.wait_readable(30)).to be_truthy
+      expect(output.gets).to eq "outbox acemq_outbox\n"
+    ensure
+      Process.kill("INT", output.pid)
+    end
+    expect($?.exitstatus).to eq 130
   ensure
     AceMQ::SpecSupport::Database.disconnect
   end
@@ -114,6 +133,8 @@ RSpec.describe "acemq status" do
   end
 
   it "ends with 64 for a value that cannot be" do
+    expect(acemq("status", "--watch", "abc")).to have_attributes(code: 64, out: "", err: /--watch must be a time such as/)
+    expect(acemq("relay", "--threads", "1.9")).to have_attributes(code: 64, err: /--threads must be a whole number, not 1.9/)
     expect(acemq("relay", "--threads", "0")).to have_attributes(code: 64, err: /--threads must be 1 or more, not 0/)
     expect(acemq("relay", "--lease", "5")).to have_attributes(code: 64, err: /confirm_timeout: 10 s must be less than the store's lease/)
     expect(acemq("relay", "--probe", "port")).to have_attributes(code: 64, err: /--probe must be PORT or HOST:PORT/)

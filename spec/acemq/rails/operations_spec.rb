@@ -44,7 +44,7 @@ RSpec.describe "operating a Rails application", :broker do
       end
       run.call("acemq:purge_outbox", { "OLDER_THAN" => "soon" })
       run.call("acemq:purge_outbox", { "DRY_RUN" => "1" })
-      run.call("acemq:purge_outbox", { "OLDER_THAN" => "1d" })
+      run.call("acemq:purge_outbox", { "OLDER_THAN" => "1d", "DRY_RUN" => "0" })
       run.call("acemq:purge_idempotency")
       p AceMQ::Rails::OutboxHealthCheck.call
       AceMQ::AMQP::Notifications.tell(:blocked, reason: "memory")

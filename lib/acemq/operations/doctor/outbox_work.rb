@@ -69,7 +69,7 @@ module AceMQ
         def cut(found)
           return if found.size <= MOST
 
-          Finding.warning(subject, "rows are addressed to more than #{MOST} destinations: looked at were those that wait, and the first others",
+          Finding.warning(subject, "rows are addressed to more than #{MOST} destinations: looked at were those that wait, and some others",
                           "mend these and ask again; acemq purge forgets destinations whose rows are all published")
         end
 
