@@ -3,8 +3,9 @@
 require "json"
 require "time"
 require_relative "../metrics"
-require_relative "../operations"
-require_relative "probe/question"
+require_relative "probe/databases"
+require_relative "probe/outboxes"
+require_relative "probe/page"
 
 module AceMQ
   module Rails
@@ -40,10 +41,8 @@ module AceMQ
       def initialize(relays: nil, outboxes: nil, patience: PATIENCE, metrics: Metrics.process)
         @relays = relays
         @outboxes = outboxes
-        @patience = patience
         @metrics = metrics
-        @questions = {}
-        @lock = Mutex.new
+        @databases = Databases.new(patience, FRESH)
       end
 
       # @param env [Hash] Rack's
@@ -69,25 +68,27 @@ module AceMQ
         @relays || AceMQ::Rails::Relays.started.each_with_index.to_h { |relay, index| ["relay #{index + 1}", relay] }
       end
 
-      def outboxes
-        return @outboxes if @outboxes
+      # Also those whose relays run elsewhere: this process writes to them.
+      def known
+        Outboxes.new(@relays ? @relays.values : AceMQ::Rails::Relays.kept)
+      end
 
-        stores = relays.values.map(&:store).select { |store| store.respond_to?(:ping) }.uniq(&:table)
-        return @plain ||= Operations::Outboxes.new.to_a if stores.empty?
+      # @return [Hash{Operations::Outboxes::Named => Databases::Answer}] without the plain outbox where it has no table
+      def ask(what, &block)
+        return @databases.ask(what, @outboxes, &block) if @outboxes
 
-        stores.map { |store| Operations::Outboxes::Named.new(store.table, store) }
+        known = self.known
+        answers = @databases.ask(what, known.to_a, &block)
+        known.plain? ? answers.reject { |_, answer| answer.error.is_a?(AMQP::ConfigurationError) } : answers
+      end
+
+      def pings
+        ask(:ping) { |outbox| outbox.store.ping }
       end
 
       def readiness
-        databases = outboxes.to_h { |outbox| ["outbox #{outbox.name}", database(outbox)] }
+        databases = pings.to_h { |outbox, answer| ["outbox #{outbox.name}", { ok: answer.ok?, reason: answer.reason }.compact] }
         databases.merge(relays.to_h { |name, relay| ["relay #{name}", relay(relay)] })
-      end
-
-      def database(outbox)
-        question(:ping, outbox).answer { outbox.store.ping }
-        { ok: true }
-      rescue StandardError => e
-        { ok: false, reason: e.message.lines.first.to_s.strip }
       end
 
       def relay(relay)
@@ -98,35 +99,34 @@ module AceMQ
       end
 
       def retired
-        outboxes.to_h do |outbox|
-          count = question(:retired, outbox).answer { outbox.store.retired_count }
-          [outbox.name, { ok: count.zero?, retired: count }]
-        rescue StandardError => e
-          [outbox.name, { ok: false, reason: e.message.lines.first.to_s.strip }]
+        answers = ask(:retired) { |outbox| outbox.store.retired_count }
+        answers.to_h do |outbox, answer|
+          [outbox.name, { ok: answer.value&.zero? || false, retired: answer.value, reason: answer.reason }.compact]
         end
       end
 
       def text
-        gauges = Metrics::Gauges.new
-        outboxes.each { |outbox| gauges.outbox(outbox.name, up: database(outbox)[:ok], status: status(outbox)) }
-        relays.each { |name, relay| gauges.relay(name, relay) }
-        "#{gauges.to_prometheus}#{@metrics.to_prometheus}#{telemetry}"
+        Page.new.add(gauges.to_prometheus).add(@metrics.to_prometheus).add(telemetry).to_s
       end
 
-      def status(outbox)
-        question(:status, outbox).latest { Operations::Status.new(outbox) }
-      rescue StandardError
-        nil # which the database's own answer explains
+      def gauges
+        answers = pings
+        figures = status(answers.select { |_, answer| answer.ok? }.keys)
+        Metrics::Gauges.new.tap do |gauges|
+          answers.each { |outbox, answer| gauges.outbox(outbox.name, up: answer.ok?, status: figures[outbox]&.value) }
+          relays.each { |name, relay| gauges.relay(name, relay) }
+        end
+      end
+
+      # One that does not answer any more is missing here, and told of by the next ping.
+      def status(outboxes)
+        @databases.ask(:status, outboxes, former: true) { |outbox| Operations::Status.new(outbox) }
       end
 
       # Of consumers and direct publishing, where the application has chosen an observer that can write it.
       def telemetry
         observer = AceMQ::Rails.config.telemetry if AceMQ::Rails.config.respond_to?(:telemetry)
         observer.to_prometheus if observer.respond_to?(:to_prometheus)
-      end
-
-      def question(what, outbox)
-        @lock.synchronize { @questions[[what, outbox.name]] ||= Question.new(@patience, FRESH) }
       end
     end
   end

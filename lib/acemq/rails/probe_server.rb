@@ -7,9 +7,12 @@ module AceMQ
   module Rails
     # As much of an HTTP server as a probe and a scraper need, for processes that have none.
     class ProbeServer
-      REASONS = { 200 => "OK", 404 => "Not Found", 405 => "Method Not Allowed", 503 => "Service Unavailable" }.freeze
+      REASONS = { 200 => "OK", 404 => "Not Found", 405 => "Method Not Allowed", 500 => "Internal Server Error",
+                  503 => "Service Unavailable" }.freeze
       # Seconds for a client to say what it wants.
       PATIENCE = 5.0
+      # Seconds until the next client is taken in when there was no room for one.
+      PAUSE = 0.1
       # Bytes of a request's head.
       LONGEST = 8_192
 
@@ -51,9 +54,14 @@ module AceMQ
       end
 
       def accept
-        loop { Thread.new(@server.accept) { |socket| serve(socket) } }
-      rescue IOError, SystemCallError
-        nil # it is closed
+        take_in until @server.closed?
+      end
+
+      # What is wrong with one client, or with this moment (no descriptor is free, say), is not with the next.
+      def take_in
+        Thread.new(@server.accept) { |socket| serve(socket) }
+      rescue IOError, SystemCallError, ThreadError
+        sleep(PAUSE) unless @server.closed?
       end
 
       def serve(socket)
@@ -86,6 +94,9 @@ module AceMQ
         return [405, {}, []] unless %w[GET HEAD].include?(method)
 
         @app.call("REQUEST_METHOD" => method, "PATH_INFO" => target.to_s[/\A[^?]*/], "SCRIPT_NAME" => "")
+      rescue StandardError => e
+        AceMQ::Rails.logger.error("acemq: the probe could not answer: #{e.class}: #{e.message}")
+        [500, {}, []]
       end
 
       def clock

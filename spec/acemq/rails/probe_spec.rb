@@ -2,7 +2,10 @@
 
 require "acemq/rails"
 require "acemq/operations"
+require "acemq/testing"
 require "socket"
+require "timeout"
+require "tmpdir"
 
 RSpec.describe AceMQ::Rails::Probe, :broker do
   def get(path)
@@ -116,7 +119,7 @@ RSpec.describe AceMQ::Rails::Probe, :broker do
     it "asks a slow database no more often than it can answer" do
       times = []
       question = described_class::Question.new(1, 0)
-      5.times { question.answer { times << sleep(0.05) } }
+      5.times { question.ask { times << sleep(0.05) }.answer }
 
       expect(times.size).to eq 1
     end
@@ -164,6 +167,105 @@ RSpec.describe AceMQ::Rails::Probe, :broker do
     end
   end
 
+  describe "on databases of any number" do
+    around do |example|
+      Dir.mktmpdir do |folder|
+        @folder = folder
+        AceMQ::SpecSupport::Database.connect(:sqlite)
+        example.run
+      ensure
+        AceMQ::SpecSupport::Database.disconnect
+      end
+    end
+
+    before { connection { |db| db.drop_table("acemq_outbox", if_exists: true) } }
+
+    let(:patterns) { AceMQ::AMQP::Patterns }
+    let(:transport) { AceMQ::Testing::FakeTransport.new }
+
+    # @return [Object] a store in a database of its own
+    def store_in_database(name)
+      stub_const(name, Class.new(ActiveRecord::Base) { self.abstract_class = true })
+      model = Object.const_get(name)
+      model.establish_connection(adapter: "sqlite3", database: File.join(@folder, name))
+      cleanups << -> { model.remove_connection }
+      patterns::ActiveRecordOutboxStore.create_table(model.connection)
+      patterns::ActiveRecordOutboxStore.new(model: model)
+    end
+
+    def relay_on(store)
+      patterns::OutboxRelay.new(transport, store)
+    end
+
+    def answer(probe, path)
+      status, _, body = probe.call("PATH_INFO" => path)
+      [status, path == "/metrics" ? body.join : JSON.parse(body.join)["checks"]]
+    end
+
+    it "shows each outbox under a name of its own, also in what is counted" do
+      shop, billing = %w[Shop Billing].map { |name| store_in_database(name) }
+      relays = [shop, billing, patterns::ActiveRecordOutboxStore.new(model: Billing)].map { |store| relay_on(store) }
+      metrics = AceMQ::Metrics.new.start.tap { |counting| cleanups << -> { counting.stop } }
+      probe = described_class.new(relays: relays.each_with_index.to_h { |relay, index| [index.to_s, relay] }, metrics: metrics)
+      stub_const("#{described_class}::FRESH", 0)
+      2.times { |index| billing.add(outbox_record(index.to_s, routing_key: "x")) }
+      relays[1].sweep
+      billing.add(outbox_record("waits", routing_key: "x"))
+
+      expect(answer(probe, "/ready").last.keys.grep(/outbox/)).to eq ["outbox acemq_outbox of Shop", "outbox acemq_outbox of Billing"]
+      expect(answer(probe, "/metrics").last.scan(/^acemq_outbox_(?:pending|(?:add|publish)ed_total)\{outbox="([^"]+)".*\} (\d+)$/))
+        .to eq [["acemq_outbox of Shop", "0"], ["acemq_outbox of Billing", "1"],
+                ["acemq_outbox of Billing", "3"], ["acemq_outbox of Billing", "2"]]
+    end
+
+    it "asks all databases at the same time" do
+      present = Thread::Queue.new
+      outboxes = Array.new(3) { |index| AceMQ::Operations::Outboxes::Named.new(index.to_s, patterns::ActiveRecordOutboxStore.new) }
+      all_there = -> { eventually(5) { expect(present.size).to eq 3 } }
+      outboxes.each { |outbox| allow(outbox.store).to receive(:ping) { (present << 1) && all_there.call } }
+
+      expect(answer(described_class.new(relays: {}, outboxes: outboxes, patience: 10), "/ready").first).to eq 200
+    end
+
+    it "asks a database for no figures that gives no answer" do
+      outbox = AceMQ::Operations::Outboxes::Named.new("gone", patterns::ActiveRecordOutboxStore.new)
+      allow(outbox.store).to receive(:ping).and_raise(ActiveRecord::ConnectionNotEstablished)
+      allow(outbox.store).to receive(:pending_count)
+
+      expect(answer(described_class.new(relays: {}, outboxes: [outbox]), "/metrics").last).to include %(acemq_outbox_up{outbox="gone"} 0)
+      expect(outbox.store).not_to have_received(:pending_count)
+    end
+
+    it "takes an application without an outbox for one that is ready" do
+      expect(answer(described_class.new(relays: {}), "/ready")).to eq [200, {}]
+      expect(answer(described_class.new(relays: {}), "/outbox")).to eq [200, {}]
+      expect(answer(described_class.new(relays: {}), "/metrics").last).not_to include "acemq_outbox_up"
+
+      relay = relay_on(patterns::InMemoryOutboxStore.new).start.tap { |started| cleanups << -> { started.close } }
+      expect(answer(described_class.new(relays: { "own" => relay }), "/ready")).to match [200, { "relay own" => include("ok" => true) }]
+      missing = relay_on(patterns::ActiveRecordOutboxStore.new)
+      expect(answer(described_class.new(relays: { "plain" => missing }), "/ready").last)
+        .to include "outbox acemq_outbox" => { "ok" => false, "reason" => /does not exist/ }
+    end
+
+    it "takes an application without a database for one without an outbox" do
+      AceMQ::SpecSupport::Database.disconnect
+
+      expect(answer(described_class.new(relays: {}), "/ready")).to eq [200, {}]
+    end
+
+    it "has each metric once, whatever the application observes with" do
+      registry = AceMQ::AMQP::Telemetry::Registry.new
+      registry.count(AceMQ::AMQP::Telemetry::IDEMPOTENCY_TOTAL, outcome: "first")
+      registry.count(AceMQ::AMQP::Telemetry::PUBLISH_TOTAL)
+      allow(AceMQ::Rails.config).to receive(:telemetry).and_return(registry)
+      page = answer(described_class.new(relays: {}), "/metrics").last
+
+      expect(page.scan(/^# TYPE (\S+)/).flatten.tally.reject { |_, times| times == 1 }).to eq({})
+      expect(page).to include("# TYPE acemq_idempotency_total counter", "acemq_publish_total 1")
+    end
+  end
+
   describe AceMQ::Rails::ProbeServer do
     subject(:server) { described_class.new(app, port: 0) }
 
@@ -198,6 +300,28 @@ RSpec.describe AceMQ::Rails::Probe, :broker do
 
       expect(ask("GET / HTTP/1.0\r\n\r\n")).to include "you asked for /"
       silent.close
+    end
+
+    it "goes on when a client could not be taken in" do
+      listening = server.instance_variable_get(:@server)
+      failures = [Errno::EMFILE, Errno::ECONNABORTED]
+      allow(listening).to(receive(:accept).and_wrap_original { |accept| (error = failures.shift) ? raise(error) : accept.call })
+
+      # The first of them was waited for before.
+      2.times { expect(Timeout.timeout(10) { ask("GET /live HTTP/1.1\r\n\r\n") }).to include "you asked for /live" }
+      expect(failures).to eq []
+    end
+
+    context "when the application fails" do
+      let(:app) { ->(_) { raise "no figures" } }
+
+      it "says so" do
+        logged = []
+        allow(AceMQ::Rails.logger).to receive(:error) { |text| logged << text }
+
+        expect(ask("GET /metrics HTTP/1.1\r\n\r\n")).to start_with "HTTP/1.1 500 Internal Server Error\r\n"
+        expect(logged).to eq ["acemq: the probe could not answer: RuntimeError: no figures"]
+      end
     end
 
     it "says that a port is taken" do

@@ -24,19 +24,29 @@ module AceMQ
           @lock = Mutex.new
         end
 
-        # @return [Object] the block's, now or lately
+        # Has it asked, unless it is being asked, or was lately.
+        #
+        # @return [self]
+        def ask(&question)
+          @lock.synchronize { asked(question) }
+          self
+        end
+
+        # @param seconds [Numeric] to wait for it
+        # @return [Object] the block's of {#ask}
         # @raise [Unanswered, StandardError] what the block raised
-        def answer(&question)
-          thread = @lock.synchronize { asked(question) }
-          raise Unanswered, "no answer within #{@patience} s" unless thread.join(@patience)
+        def answer(seconds = @patience)
+          thread = @lock.synchronize { @thread }
+          raise Unanswered, "no answer within #{@patience} s" unless thread.join(seconds)
 
           thread.value
         end
 
-        # @return [Object, nil] the block's, or, while the present one takes its time, the one before
+        # @param seconds [Numeric] to wait for it
+        # @return [Object, nil] the block's of {#ask}, or, while the present one takes its time, the one before
         # @raise [StandardError] what the block raised
-        def latest(&question)
-          answer(&question)
+        def latest(seconds = @patience)
+          answer(seconds)
         rescue Unanswered
           @last
         end

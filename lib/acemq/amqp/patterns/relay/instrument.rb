@@ -71,6 +71,8 @@ module AceMQ
             private
 
             def name_of(store)
+              return store.label if store.respond_to?(:label)
+
               store.respond_to?(:table) ? store.table : store.class.name
             end
 

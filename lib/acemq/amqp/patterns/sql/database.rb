@@ -44,6 +44,12 @@ module AceMQ
           [@model.connection_specification_name, @shard, name]
         end
 
+        # @return [String] {#place} in words: the table, and whose database it is in where that is not the application's first
+        def label
+          owner, shard, table = place
+          [table, (owner unless owner == ::ActiveRecord::Base.name), shard].compact.join(" of ")
+        end
+
         # For what belongs to the caller's transaction.
         #
         # @yieldparam db [Dialects::Base]

@@ -34,6 +34,11 @@ module AceMQ
           [@relay, name]
         end
 
+        # @return [String] what to call it in front of people
+        def label
+          name
+        end
+
         # For what belongs to the caller's transaction.
         #
         # @param own [Object, #call, nil] the connection that the transaction is on

@@ -23,6 +23,12 @@ module AceMQ
           on_database(&block)
         end
 
+        # @return [String] what events and metrics call it: "acemq_outbox", "acemq_outbox of Shop"
+        # @api private
+        def label
+          @database.label
+        end
+
         # Looks whether the table is there and complete, for a boot that should rather fail than start.
         #
         # @return [self]
