@@ -204,7 +204,7 @@ module AceMQ
         native = @client.subscribe(queue, prefetch: prefetch, tag: tag, arguments: arguments)
         subscription = Subscription.new(native, queue: queue, tag: tag, concurrency: concurrency,
                                                 in_order: in_order) { |letter| block.call(delivery(letter)) }
-        @mutex.synchronize { @subscriptions = @subscriptions.select(&:open?) << subscription }
+        remember(subscription)
         subscription
       end
 
@@ -255,6 +255,13 @@ module AceMQ
       end
 
       private
+
+      # One that is not open may be about to subscribe again.
+      def remember(subscription)
+        @mutex.synchronize do
+          @subscriptions = @subscriptions.reject { |other| other.state.first == :stopped } << subscription
+        end
+      end
 
       def with_id(message)
         message[:message_id] ? message : message.merge(message_id: Native.uuid_v7)

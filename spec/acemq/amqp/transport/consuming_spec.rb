@@ -170,6 +170,20 @@ RSpec.describe AceMQ::AMQP::Transport, "consuming" do
       expect(subscription).to be_open
     end
 
+    it "is closed with its transport while it waits to subscribe again, whoever has subscribed meanwhile" do
+      allow(AceMQ::AMQP::Log).to receive(:warn)
+      own = open_connection.transport
+      first, lasting = [queue, new_queue(connection)].map { |name| subscribe(name, on: own) }
+      connection.delete_queue(queue)
+      eventually { expect(first.state.first).to eq(:waiting) }
+      subscribe(lasting.queue, tag: "other", on: own).close
+      connection.declare_queue(queue, queue_type: :classic)
+      eventually { expect(first).to be_open }
+      own.close
+
+      expect([first, lasting].map { |one| one.state.last }).to all(match(/stopped/))
+    end
+
     it "goes on when only its channel was closed by the broker" do
       send_numbers(2)
       subscribe(queue, prefetch: 1)
