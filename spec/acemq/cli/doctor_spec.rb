@@ -60,6 +60,17 @@ RSpec.describe "acemq doctor", :broker do
       expect(open_connection.queue_exists?(@probe)).to be false
     end
 
+    it "does not fail for exchanges and queues that are gone, and that nothing waits for" do
+      add("a", exchange: "spec.nowhere", routing_key: "x")
+      add("b", exchange: "", routing_key: "spec.no.queue")
+      store.mark_published(%w[a b])
+
+      expect(troubles.map { |found| found.values_at(:subject, :verdict, :text) }).to match [
+        ["exchange spec.nowhere", "warning", /none waits for it now/], ["queue spec.no.queue", "warning", /none waits for it now/]
+      ]
+      expect(@code).to eq 0
+    end
+
     it "says which destinations stand still, and what is retired" do
       allow(AceMQ::AMQP::Patterns::Backoff).to receive(:seconds).and_return(60)
       add("held", "retired", exchange: "amq.topic")

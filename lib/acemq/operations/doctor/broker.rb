@@ -39,25 +39,22 @@ module AceMQ
 
         def exchanges
           @destinations.reject { |one| one.exchange.empty? }.group_by(&:exchange).map do |exchange, found|
-            exchange(exchange, found.size)
+            exchange(exchange, found)
           end
         end
 
         # Binding a queue of our own to it, for a key that nobody uses, is the one question that every exchange answers.
-        def exchange(name, keys)
+        def exchange(name, found)
           @connection.bind(queue: probe, exchange: name, routing_key: "acemq.doctor.#{SecureRandom.hex(8)}")
-          Finding.ok("exchange #{name}", "is there; #{keys} routing keys in the outbox")
+          Finding.ok("exchange #{name}", "is there; #{found.size} routing keys in the outbox")
         rescue AMQP::TransportError => e
-          missing_or_forbidden(name, e)
+          missing_or_forbidden("exchange #{name}", found, e)
         end
 
         # The reply's own words are all that an operator gets; the broker begins them by its code's name.
-        def missing_or_forbidden(name, error)
-          subject = "exchange #{name}"
+        def missing_or_forbidden(subject, found, error)
           case error.message
-          when /NOT_FOUND/
-            Finding.error(subject, "does not exist, and rows are addressed to it",
-                          "declare it (config.acemq.topology and acemq:topology, or by hand); the rows go out by themselves then")
+          when /NOT_FOUND/ then absent(subject, found.sum(&:pending))
           when /ACCESS_REFUSED/
             Finding.warning(subject, "may be there: this user may not bind a queue to it, so it could not be looked at",
                             "nothing, if publishing is permitted; last_error of the rows says so if it is not")
@@ -70,10 +67,21 @@ module AceMQ
             subject = "queue #{one.routing_key}"
             next Finding.ok(subject, "is there") if @connection.queue_exists?(one.routing_key)
 
-            Finding.error(subject, "does not exist, and rows are addressed to it", "declare it; the rows go out by themselves then")
+            absent(subject, one.pending)
           rescue AMQP::TransportError => e
             Finding.warning(subject, "could not be looked at: #{e.message}", "try again")
           end
+        end
+
+        # What went out long ago may have had its exchange then.
+        def absent(subject, waiting)
+          if waiting.zero?
+            return Finding.warning(subject, "does not exist; rows were addressed to it, and none waits for it now",
+                                   "nothing, if it is gone on purpose: acemq purge forgets it with its rows")
+          end
+
+          Finding.error(subject, "does not exist, and rows are addressed to it",
+                        "declare it (config.acemq.topology and acemq:topology, or by hand); the rows go out by themselves then")
         end
 
         # Gone within a minute, whatever becomes of us.
