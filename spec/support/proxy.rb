@@ -16,8 +16,8 @@ module AceMQ
     #   proxy.resume
     class Proxy
       HOST = "127.0.0.1"
-      # What a client has sent by the time that it has done more than to log in.
-      LOGIN = 2_000 # bytes
+      # What a client has sent by the time that it has logged in and opened a channel, and before it has published anything.
+      LOGIN = 600 # bytes
 
       # @return [Integer]
       attr_reader :port
