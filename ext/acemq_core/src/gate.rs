@@ -3,6 +3,7 @@
 //! lapin writes what it was handed whenever its socket has room. A process that was stopped for longer than its leases
 //! and goes on must not: others have taken its records over. So the last place before the socket asks what time it is.
 
+use crate::legible::LegibleStream;
 use async_compat::Compat;
 use async_rs::Tokio;
 use async_rs::traits::Reactor;
@@ -123,12 +124,12 @@ impl AsyncWrite for GatedStream {
     }
 }
 
-/// tokio's reactor, whose streams are gated. lapin is handed a stream that is connected already and asks it for timers.
+/// tokio's reactor, whose streams are gated and legible. lapin is handed a stream that is connected already and asks it for timers.
 #[derive(Clone, Debug)]
 pub(crate) struct GatedReactor(pub(crate) Tokio);
 
 impl Reactor for GatedReactor {
-    type TcpStream = GatedStream;
+    type TcpStream = LegibleStream;
     type Sleep = <Tokio as Reactor>::Sleep;
 
     fn register<H: Read + Write + Send + 'static>(

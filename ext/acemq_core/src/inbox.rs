@@ -5,6 +5,7 @@ use crate::error::{Error, Kind, Result};
 use crate::letter::Letter;
 use crate::line::Line;
 use crate::link::Link;
+use crate::runtime;
 use crate::topology::{passive, translate};
 use lapin::Channel;
 use lapin::options::{BasicAckOptions, BasicGetOptions, BasicNackOptions};
@@ -19,6 +20,28 @@ struct Open {
     link: Arc<Link>,
     channel: Channel,
     known: HashSet<String>,
+    /// While a get is out. Set on a channel that nobody waits on, it tells of a delivery that nobody has.
+    asked: bool,
+}
+
+/// A letter on its way to whoever asked. If nobody takes it, it goes back to its queue.
+pub struct Pulled {
+    letter: Option<Letter>,
+    inbox: Arc<Inbox>,
+}
+
+impl Pulled {
+    pub fn take(mut self) -> Option<Letter> {
+        self.letter.take()
+    }
+}
+
+impl Drop for Pulled {
+    fn drop(&mut self) {
+        let Some(letter) = self.letter.take() else { return };
+        let inbox = Arc::clone(&self.inbox);
+        runtime::handle().spawn(async move { inbox.settle(letter.tag, letter.generation, false, true).await });
+    }
 }
 
 /// Gets messages one by one.
@@ -38,8 +61,9 @@ impl Inbox {
     ///
     /// # Errors
     /// [`Kind::Broker`] when there is no such queue, [`Kind::Connect`] or [`Kind::Lost`] when it cannot be asked.
-    pub async fn pull(&self, queue: &str) -> Result<Option<Letter>> {
-        self.within(&format!("get from the queue {queue:?}"), self.get(queue)).await
+    pub async fn pull(self: Arc<Self>, queue: &str) -> Result<Pulled> {
+        let letter = self.within(&format!("get from the queue {queue:?}"), self.get(queue)).await?;
+        Ok(Pulled { letter, inbox: self })
     }
 
     async fn get(&self, queue: &str) -> Result<Option<Letter>> {
@@ -56,7 +80,10 @@ impl Inbox {
             open.known.insert(queue.to_owned());
         }
         let name = crate::headers::short("queue name", queue)?;
-        let got = open.channel.basic_get(name, BasicGetOptions::default()).await.map_err(|e| translate(&e, &what))?;
+        open.asked = true;
+        let got = open.channel.basic_get(name, BasicGetOptions::default()).await;
+        open.asked = false;
+        let got = got.map_err(|e| translate(&e, &what))?;
         Ok(got.map(|message| Letter::of(message.delivery, generation)))
     }
 
@@ -90,11 +117,14 @@ impl Inbox {
 
     async fn open(&self, state: &mut (u64, Option<Open>)) -> Result<()> {
         let link = self.line.link().await?;
-        if state.1.as_ref().is_some_and(|open| Arc::ptr_eq(&open.link, &link) && open.channel.status().connected()) {
-            return Ok(());
+        if let Some(open) = &state.1 {
+            if Arc::ptr_eq(&open.link, &link) && open.channel.status().connected() && !open.asked {
+                return Ok(());
+            }
+            let _ = open.channel.close(200, ShortString::default()).await;
         }
         let channel = link.channel().await.map_err(|e| translate(&e, "open a channel"))?;
-        *state = (state.0 + 1, Some(Open { link, channel, known: HashSet::new() }));
+        *state = (state.0 + 1, Some(Open { link, channel, known: HashSet::new(), asked: false }));
         Ok(())
     }
 

@@ -24,6 +24,7 @@ pub mod feed;
 pub mod gate;
 pub mod headers;
 pub mod inbox;
+mod legible;
 pub mod letter;
 pub mod line;
 pub mod link;

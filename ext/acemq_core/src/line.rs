@@ -72,7 +72,8 @@ pub struct Line {
     settings: Settings,
     tls: Option<Arc<ClientConfig>>,
     link: Mutex<Option<Arc<Link>>>,
-    dialling: tokio::sync::Mutex<()>,
+    /// What the last dial came to, when it failed, and when.
+    dialling: tokio::sync::Mutex<Option<(Instant, Error)>>,
     next_host: AtomicUsize,
     closed: AtomicBool,
 }
@@ -88,7 +89,7 @@ impl Line {
             settings,
             tls,
             link: Mutex::new(None),
-            dialling: tokio::sync::Mutex::new(()),
+            dialling: tokio::sync::Mutex::new(None),
             next_host: AtomicUsize::new(0),
             closed: AtomicBool::new(false),
         })
@@ -111,11 +112,22 @@ impl Line {
 
     /// The live connection, or a new one to the first host that takes us.
     pub(crate) async fn link(&self) -> Result<Arc<Link>> {
-        let _one_at_a_time = self.dialling.lock().await;
+        let asked = Instant::now();
+        let mut failed = self.dialling.lock().await;
         if let Some(link) = self.live() {
             return Ok(link);
         }
-        let link = Arc::new(self.dial().await?);
+        // Who has waited for a dial that failed has its answer, and does not dial in turn.
+        if let Some((_, error)) = failed.as_ref().filter(|(at, _)| *at >= asked) {
+            return Err(error.clone());
+        }
+        let link = match self.dial().await {
+            Ok(link) => Arc::new(link),
+            Err(error) => {
+                *failed = Some((Instant::now(), error.clone()));
+                return Err(error);
+            }
+        };
         *self.link.lock() = Some(Arc::clone(&link));
         // A close that came while we dialled found nothing to close.
         if self.closed.load(Ordering::SeqCst) {

@@ -6,6 +6,7 @@
 use crate::address::Host;
 use crate::error::{Error, Kind, Result};
 use crate::gate::{Gate, GatedReactor, GatedStream};
+use crate::legible::LegibleStream;
 use crate::line::Settings;
 use async_rs::Tokio;
 use async_rs::util::RuntimeParts;
@@ -94,7 +95,7 @@ impl Link {
             }
         };
 
-        let cell = Mutex::new(Some(stream));
+        let cell = Mutex::new(Some(AsyncTcpStream::Plain(LegibleStream::new(stream))));
         let tokio = Tokio::default().with_handle(Handle::current());
         let runtime = async_rs::Runtime::new(RuntimeParts::new(tokio.clone(), GatedReactor(tokio)));
         let dial = Connection::connector(

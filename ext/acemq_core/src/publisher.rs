@@ -8,12 +8,18 @@ use crate::message::Message;
 use crate::ticket::Ticket;
 use crate::verdict::{Outcome, unsent};
 use std::collections::VecDeque;
+use std::mem;
 use std::sync::Arc;
+use std::time::Duration;
 use tokio::runtime::Handle;
 use tokio::sync::mpsc::{UnboundedReceiver, UnboundedSender, unbounded_channel};
+use tokio::time::timeout;
 
 /// What became of a batch, record by record.
 pub type Outcomes = Vec<Outcome>;
+
+/// Between two looks at whether an alarm has come, while a batch is out.
+const LOOK: Duration = Duration::from_millis(100);
 
 /// Small batches of several threads that go out together, at most.
 const MERGED: usize = 1000;
@@ -70,8 +76,32 @@ async fn work(line: Arc<Line>, mut queue: UnboundedReceiver<Job>) {
         while let Ok(job) = queue.try_recv() {
             waiting.push_back(job);
         }
+        let line = desk.line();
         let jobs = take(&mut waiting);
-        desk = send(desk, jobs).await;
+        let sending = send(desk, jobs);
+        tokio::pin!(sending);
+        desk = loop {
+            match timeout(LOOK, &mut sending).await {
+                Ok(desk) => break desk,
+                Err(_) => decline(&line, &mut queue, &mut waiting),
+            }
+        };
+    }
+}
+
+/// Who has come meanwhile does not wait for an alarm to end that a relay sits out.
+fn decline(line: &Line, queue: &mut UnboundedReceiver<Job>, waiting: &mut VecDeque<Job>) {
+    if line.blocked_reason().is_none() {
+        return;
+    }
+    while let Ok(job) = queue.try_recv() {
+        waiting.push_back(job);
+    }
+    let (patient, others): (VecDeque<Job>, VecDeque<Job>) =
+        mem::take(waiting).into_iter().partition(|job| job.pace.relay);
+    *waiting = patient;
+    for job in others {
+        job.ticket.answer(vec![Err(blocked()); job.messages.len()]);
     }
 }
 

@@ -17,6 +17,7 @@ use lapin::options::{BasicAckOptions, BasicCancelOptions, BasicConsumeOptions, B
 use lapin::types::ShortString;
 use lapin::{Channel, Consumer, ErrorKind};
 use std::hash::{BuildHasher, Hasher, RandomState};
+use std::mem;
 use std::sync::Arc;
 use std::time::Duration;
 use tokio::sync::mpsc::{UnboundedReceiver, UnboundedSender, unbounded_channel};
@@ -29,6 +30,9 @@ const HANDFUL: usize = 256;
 /// Between attempts to subscribe again; doubled each time, with as much again for jitter.
 const FIRST_PAUSE: Duration = Duration::from_millis(50);
 const LONGEST_PAUSE: Duration = Duration::from_secs(2);
+
+/// Between two looks at whether the channel of a consumer that was stopped is still there.
+const LOOK: Duration = Duration::from_millis(100);
 
 /// What is consumed, and how.
 #[derive(Clone, Debug)]
@@ -244,16 +248,14 @@ impl Task {
                 Order::Settle(settle) => settles.push(settle),
                 Order::Stop(end, done) => {
                     open.settle(&mut settles).await;
-                    self.cancel(open, end).await;
+                    self.cancel(open, end, &mut stopped).await;
                     let _ = done.send(());
-                    stopped = true;
                 }
                 Order::Close(end, done) => {
                     open.settle(&mut settles).await;
-                    self.cancel(open, end).await;
+                    self.cancel(open, end, &mut stopped).await;
                     open.close(end).await;
                     let _ = done.send(());
-                    stopped = true;
                 }
             }
         }
@@ -261,7 +263,11 @@ impl Task {
         stopped
     }
 
-    async fn cancel(&self, open: &mut Open, end: Instant) {
+    /// Once: a consumer that is asked for deliveries behind its last one never answers.
+    async fn cancel(&self, open: &mut Open, end: Instant, stopped: &mut bool) {
+        if mem::replace(stopped, true) {
+            return;
+        }
         let mut back: Vec<(u64, bool)> = self.feed.stop().iter().map(|letter| (letter.tag, true)).collect();
         if open.channel.status().connected() {
             let tag = open.consumer.tag();
@@ -281,9 +287,14 @@ impl Task {
     async fn wind_down(&mut self, mut open: Open) -> End {
         let mut batch = Vec::with_capacity(HANDFUL);
         while open.channel.status().connected() {
-            if self.orders.recv_many(&mut batch, HANDFUL).await == 0 {
-                open.close(Instant::now() + self.request.limit).await;
-                break;
+            // No delivery tells any more that the channel is gone.
+            match timeout(LOOK, self.orders.recv_many(&mut batch, HANDFUL)).await {
+                Err(_) => continue,
+                Ok(0) => {
+                    open.close(Instant::now() + self.request.limit).await;
+                    break;
+                }
+                Ok(_) => {}
             }
             let mut settles = Vec::with_capacity(batch.len());
             for order in batch.drain(..) {

@@ -202,7 +202,7 @@ impl Client {
         let inbox = rb_self.with_live(ruby, |live| Arc::clone(&live.inbox))?;
         let pulling = Arc::clone(&inbox);
         let got = gvl::run(ruby, async move { pulling.pull(&queue).await })?;
-        got.map(|got| unpack(ruby, got, Desk::Inbox(inbox))).transpose()
+        got.take().map(|got| unpack(ruby, got, Desk::Inbox(inbox))).transpose()
     }
 
     /// `subscribe(queue, options) -> Subscription`
