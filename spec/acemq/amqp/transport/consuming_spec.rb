@@ -65,6 +65,30 @@ RSpec.describe AceMQ::AMQP::Transport, "consuming" do
     expect(numbers(take(1))).to eq([3])
   end
 
+  # To lapin they are the end of the connection, and of every consumer on it.
+  it "takes names and properties that are no UTF-8, with question marks for what nobody can read" do
+    bad = "caf\xE9".b
+    connection.declare_exchange("#{queue}.x", kind: "fanout", auto_delete: true)
+    connection.bind(queue: queue, exchange: "#{queue}.x")
+    with_bunny do |channel|
+      channel.basic_publish("body \xE9".b, "#{queue}.x", bad, type: bad, message_id: bad, correlation_id: bad,
+                                                              content_type: bad, headers: { bad => bad, "n" => { bad => 1 } })
+    end
+    pulled = eventually { connection.pull(queue) || raise("nothing yet") }
+    pulled.nack(requeue: true)
+    subscribe(queue)
+    taken = take(1).first
+
+    [pulled, taken].each do |delivery|
+      expect(delivery).to have_attributes(body: "body \xE9".b, routing_key: "caf?", message_id: "caf?", content_type: "caf?")
+      expect(delivery.headers).to eq("caf?" => bad, "n" => { "caf?" => 1 })
+    end
+    target = new_queue(connection)
+    transport.publish_copy(taken, routing_key: target)
+    expect(taken.ack).to be(true)
+    eventually { expect([connection.message_count(queue), connection.message_count(target)]).to eq([0, 1]) }
+  end
+
   it "settles a delivery once, and gives back or throws away what is refused" do
     send_numbers(2)
     subscribe(queue)
@@ -142,6 +166,28 @@ RSpec.describe AceMQ::AMQP::Transport, "consuming" do
     end
   end
 
+  it "is stopped by several threads at once as by one" do
+    5.times do
+      subscription = subscribe(queue)
+      stops = Array.new(6) { Thread.new { elapsed { subscription.stop(timeout: 20) } } }
+      expect(stops.map(&:value)).to all(be < 10)
+    end
+  end
+
+  it "gives back what an interrupted pull has got meanwhile" do
+    proxy = new_proxy
+    through = open_connection(proxy.url(broker.url))
+    through.pull(queue)
+    send_numbers(1)
+    holding_answers(proxy) do
+      pulling = Thread.new { through.pull(queue) }
+      eventually { expect(connection.message_count(queue)).to eq(0) }
+      pulling.kill.join
+    end
+
+    eventually { expect(connection.message_count(queue)).to eq(1) }
+  end
+
   describe "losing the broker's side (cases 16 and 21)" do
     it "drops late acks of a lost connection and is handed everything again" do
       send_numbers(10)
@@ -182,6 +228,20 @@ RSpec.describe AceMQ::AMQP::Transport, "consuming" do
       own.close
 
       expect([first, lasting].map { |one| one.state.last }).to all(match(/stopped/))
+    end
+
+    it "knows when it has been stopped, too, that what it holds is handed out again" do
+      proxy = new_proxy
+      through = open_connection(proxy.url(broker.url))
+      send_numbers(1)
+      subscription = subscribe(queue, on: through.transport)
+      held = take(1).first
+      subscription.stop
+      proxy.reset
+
+      eventually { expect(held).not_to be_alive }
+      expect(held.ack).to be(false)
+      eventually { expect(connection.message_count(queue)).to eq(1) }
     end
 
     it "goes on when only its channel was closed by the broker" do

@@ -114,6 +114,24 @@ RSpec.describe AceMQ::AMQP::Transport, "when something is wrong" do
       expect(drain(connection, queue).map(&:body)).to eq(['{"n":1}'])
     end
 
+    # A relay's batch sits the alarm out, and a publish that came before anybody knew of the alarm stands behind it.
+    it "declines, once it knows, what waits behind a relay's batch" do
+      proxy = new_proxy
+      through = open_connection(proxy.url(broker.url), confirm_timeout: 60)
+      through.publish({}, to: queue)
+      proxy.stall(:up)
+      relay = through.transport.submit([{ exchange: "", routing_key: queue, body: "r", message_id: "r-1" }], in_flight: 1)
+      publishing = Thread.new { through.publish({}, to: queue) }
+      publishing.report_on_exception = false
+      eventually { expect(publishing.status).to eq "sleep" }
+      under_alarm do
+        proxy.resume
+        expect { Timeout.timeout(20) { publishing.value } }.to raise_error(AceMQ::AMQP::PublishingPausedError, /alarm/)
+        expect(relay.wait(0)).to be_nil
+      end
+      expect(relay.wait(30)).to eq [nil]
+    end
+
     it "lets SIGINT end the process (case 10)" do
       queue
       script = "require 'acemq_native'; c = AceMQ::AMQP::Connection.open(ARGV[0]); puts :ready; $stdout.flush; " \
