@@ -12,6 +12,7 @@ require_relative "interceptors"
 require_relative "json_codec"
 require_relative "origin"
 require_relative "posting"
+require_relative "probe_queue"
 require_relative "retry_policy"
 require_relative "telemetry"
 
@@ -52,6 +53,9 @@ module AceMQ
       # @return [Telemetry::Guarded]
       # @api private
       attr_reader :meter
+      # @return [ProbeQueue]
+      # @api private
+      attr_reader :probe_queue
 
       class << self
         # Dials the broker.
@@ -115,6 +119,7 @@ module AceMQ
         @telemetry = telemetry || Telemetry::None.new
         @meter = Telemetry::Guarded.new(telemetry)
         @interceptors = Interceptors.new
+        @probe_queue = ProbeQueue.new(self)
         @relays = []
         @consumers = []
         @mutex = Mutex.new

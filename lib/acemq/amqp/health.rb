@@ -1,6 +1,5 @@
 # frozen_string_literal: true
 
-require "securerandom"
 require "timeout"
 require_relative "deadline"
 require_relative "errors"
@@ -68,10 +67,11 @@ module AceMQ
 
         # Several at once; as ill as the worst of them.
         #
-        # @param checks [Array<Check>]
+        # @param checks [Array<Check>] each with a name of its own
         # @return [Report]
+        # @raise [ArgumentError] for two of one name, of which one would not be seen
         def aggregate(*checks)
-          threads = checks.flatten.to_h { |check| [check.name, Thread.new { examined(check) }] }
+          threads = distinct(checks.flatten).to_h { |check| [check.name, Thread.new { examined(check) }] }
           reports = threads.transform_values(&:value)
           worst = reports.values.map(&:status).max_by { |status| STATUSES.index(status) } || UP
           told = reports.filter_map { |name, report| "#{name}: #{summary(report)}" unless summary(report) == UP.name }
@@ -79,6 +79,11 @@ module AceMQ
         end
 
         private
+
+        def distinct(checks)
+          twice = checks.map { |check| check.name.to_s }.tally.select { |_, count| count > 1 }.keys
+          twice.empty? ? checks : raise(ArgumentError, "several checks are called #{twice.join(", ")}: give each a name of its own")
+        end
 
         def summary(report)
           report.detail.empty? ? report.status.name : "#{report.status} (#{report.detail})"
@@ -143,18 +148,12 @@ module AceMQ
         def probe(consumers)
           started = Deadline.now
           Timeout.timeout(@timeout) do
-            consumers.empty? ? round_trip : @connection.queue_exists?(consumers.first.queue)
+            consumers.empty? ? @connection.probe_queue.round_trip : @connection.queue_exists?(consumers.first.queue)
           end
           @parts[:round_trip_ms] = ((Deadline.now - started) * 1000).round(2)
         rescue ConfigurationError
           # A transport of the application's own that cannot be asked.
           nil
-        end
-
-        def round_trip
-          name = "acemq-health-#{SecureRandom.uuid}"
-          @connection.declare_queue(name, queue_type: :classic, durable: false, auto_delete: true, exclusive: true)
-          @connection.delete_queue(name)
         end
 
         def finding(status, detail)

@@ -75,6 +75,32 @@ RSpec.describe AceMQ::AMQP::Health, :consuming do
     expect(described_class.of(connection, timeout: 0.05)).to be_down.and have_attributes(detail: /Timeout::Error/)
   end
 
+  it "leaves one queue at most however often the broker is too slow, and takes it away when it is not" do
+    slow = true
+    transport.singleton_class.prepend(Module.new { define_method(:delete_queue) { |name| slow ? sleep : super(name) } })
+    3.times { expect(described_class.of(connection, timeout: 0.05)).to be_down }
+    expect(transport.declared_queues.size).to eq(1)
+
+    slow = false
+    expect(connection.health).to be_up
+    expect(transport.declared_queues).to be_empty
+  end
+
+  it "asks with another queue in another process, on another connection, and where the last one was refused" do
+    names = []
+    transport.singleton_class.prepend(Module.new { define_method(:declare_queue) { |name, **| names << name and super(name) } })
+    2.times { connection.health }
+    fake_connection.health
+    reader, writer = IO.pipe
+    Process.wait(fork { connection.health && writer.write(names.last) && exit!(0) })
+    names << reader.read_nonblock(200)
+    transport.define_singleton_method(:declare_queue) { |name, **| names << name and raise AceMQ::AMQP::TransportError, "locked" }
+    2.times { connection.health }
+
+    expect(names.uniq.size).to eq(4)
+    expect(names.values_at(1, 4)).to all(eq(names.first))
+  end
+
   it "is not down for a probe that met an alarm" do
     fake = transport
     transport.define_singleton_method(:declare_queue) do |*, **|
@@ -110,6 +136,11 @@ RSpec.describe AceMQ::AMQP::Health, :consuming do
 
     it "takes a connection that cannot be had for down" do
       expect(described_class.aggregate(check("a", -> { raise "no URL" }))).to be_down.and have_attributes(detail: /no URL/)
+    end
+
+    it "does not take two for one" do
+      expect { described_class.aggregate(check("rabbit", -> { raise "asked" }), [check(:rabbit, connection), check("b", connection)]) }
+        .to raise_error(ArgumentError, /several checks are called rabbit/)
     end
 
     it "is up with nothing to look at" do
