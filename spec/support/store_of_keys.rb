@@ -248,11 +248,24 @@ RSpec.shared_examples "a store of keys" do
       renewal = store.renewal("k")
       transaction do
         store.confirm("k")
-        expect(Timeout.timeout(2) { elsewhere { renewal.call } }).to be true
+        expect(Timeout.timeout(2) { elsewhere { renewal.call } }).to be :later
       end
 
+      expect(elsewhere { renewal.call }).to be false
       expect(store.confirmed?("k")).to be true
       expect(key_row("k")["state"]).to eq "CONFIRMED"
+    end
+
+    it "goes on when the transaction of the confirm was rolled back" do
+      store.claim("k")
+      renewal = store.renewal("k")
+      expect { transaction { store.confirm("k") && raise("the database chose this one of two") } }.to raise_error(/chose/)
+      age("k", 200)
+      expire("k")
+
+      expect(elsewhere { renewal.call }).to be true
+      expect(elsewhere { store.claim("k") }).to eq :in_progress
+      expect(store.confirm("k")).to be true
     end
   end
 

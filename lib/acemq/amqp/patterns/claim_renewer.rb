@@ -10,18 +10,21 @@ module AceMQ
       # Prolongs the claims of handlers that run: one thread for the process, however many they are.
       #
       # A claim is renewed a third of its length after it was made, and so on while its handler runs, until a limit.
-      # A renewal that fails is tried again soon; what became of the claim then shows when it is confirmed. Between
-      # renewals no database connection is held.
+      # A renewal that fails, or has to wait for somebody, is tried again soon; what became of the claim then shows when it
+      # is confirmed. Between renewals no database connection is held.
       #
       # @api private
       class ClaimRenewer
         NAME = "acemq-claims"
 
-        # Parts of a claim's length: between renewals, and after one that failed.
+        # Parts of a claim's length: between renewals, and after one that failed or could not be made yet.
         EVERY = 3.0
         AGAIN = 12.0
 
-        # @!attribute call  [#call] renews; answers whether the claim still stands
+        # What a renewal answers that cannot be made yet.
+        LATER = :later
+
+        # @!attribute call  [#call] renews; answers whether the claim still stands, or {LATER}
         # @!attribute lease [Numeric] seconds
         # @!attribute due   [Float] on {Relay::Clock}
         # @!attribute ends  [Float] when it is not renewed any more
@@ -99,10 +102,14 @@ module AceMQ
           @held.each_key.find { |held| held.due <= now }
         end
 
+        def parts(answer)
+          answer == LATER ? AGAIN : EVERY
+        end
+
         def renew(held)
           asked_at = Relay::Clock.now
           stands = Relay::Surroundings.wrap { held.call.call }
-          held.due = stands ? asked_at + (held.lease / EVERY) : held.ends
+          held.due = stands ? asked_at + (held.lease / parts(stands)) : held.ends
         rescue StandardError => e
           held.due = Relay::Clock.now + (held.lease / AGAIN)
           Log.warn("an idempotency claim could not be renewed and is tried again: #{e.message} (#{e.class})")

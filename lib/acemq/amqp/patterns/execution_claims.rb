@@ -14,7 +14,7 @@ module AceMQ
         # @!attribute owner      [Object] token of this one claim
         # @!attribute confirmed  [Boolean]
         # @!attribute taken_over [Boolean] whether an owner that never finished had the key before
-        # @!attribute settling   [Boolean] whether its confirm is under way, or done
+        # @!attribute settling   [#open?, nil] the transaction that its confirm ran in, nil before there was one
         Entry = Struct.new(:stored, :owner, :confirmed, :taken_over, :settling)
 
         # An execution has a handful of claims at a time. What is beyond was never settled (`first_time?` and nothing

@@ -62,6 +62,14 @@ RSpec.describe AceMQ::AMQP::Patterns::ClaimRenewer do
     expect(answers).to be_empty
   end
 
+  it "looks again soon where a renewal cannot be made yet" do
+    asked = Thread::Queue.new
+
+    during(-> { (asked << true) && :later }, lease: 2, limit: 2) do
+      eventually { expect(asked.size).to be > 4 } # every third of the lease, there would be two before the limit
+    end
+  end
+
   it "ends with the renewal that is under way, so that none comes after the handler's own confirm" do
     entered = Thread::Queue.new
     ended = false

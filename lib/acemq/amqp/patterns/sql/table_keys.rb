@@ -2,6 +2,7 @@
 
 require "securerandom"
 require_relative "../claim"
+require_relative "../claim_renewer"
 require_relative "../execution_claims"
 require_relative "../hit_rate"
 require_relative "idempotency_table"
@@ -9,6 +10,7 @@ require_relative "idempotency_sql"
 require_relative "purging"
 require_relative "settings"
 require_relative "stored_key"
+require_relative "surrounding_transaction"
 require_relative "table_store"
 
 module AceMQ
@@ -44,7 +46,7 @@ module AceMQ
           taken_over = answer == IdempotencySQL::TAKEN_OVER
           return answer unless taken_over || answer == Claim::CLAIMED
 
-          ExecutionClaims.put(@database.place, key, ExecutionClaims::Entry.new(stored, owner, false, taken_over, false))
+          ExecutionClaims.put(@database.place, key, ExecutionClaims::Entry.new(stored, owner, false, taken_over))
           Claim::CLAIMED
         end
 
@@ -60,15 +62,16 @@ module AceMQ
           ExecutionClaims[@database.place, key!(key)]&.taken_over || false
         end
 
-        # What prolongs this execution's claim by another `claim_timeout`, from whichever thread. Once the key is being
-        # confirmed it changes nothing any more: the row may belong to an open transaction.
+        # What prolongs this execution's claim by another `claim_timeout`, from whichever thread. It changes nothing while
+        # the transaction is open in which the key was confirmed: the row belongs to it.
         #
         # @param key [String]
-        # @return [Proc, nil] answers whether the claim still stands; nil when this execution has not claimed the key
+        # @return [Proc, nil] answers whether the claim still stands, or `:later` where only the end of that transaction
+        #   will tell; nil when this execution has not claimed the key
         # @raise [StandardError] the Proc, what the database raises
         def renewal(key)
           entry = ExecutionClaims[@database.place, key!(key)] or return
-          -> { entry.settling || on_database { |sql| renew_row(sql, entry) } }
+          -> { entry.settling&.open? ? ClaimRenewer::LATER : on_database { |sql| renew_row(sql, entry) } }
         end
 
         # The work is done: from now on the key is a duplicate. Inside the transaction that does the work the two are
@@ -80,8 +83,8 @@ module AceMQ
         def confirm(key)
           key = key!(key)
           entry = ExecutionClaims[@database.place, key] or return false
-          entry.settling = true
           on_database do |sql|
+            entry.settling = SurroundingTransaction.new(sql.db.connection)
             next if entry.confirmed && confirmed_by?(sql, entry)
 
             confirm_row(sql, entry) || raise(ClaimLostError, lost(key))
