@@ -8,6 +8,7 @@ module AceMQ
     # process that serves, and in each of its children that does; not where Rails was only loaded to do something else.
     module Relays
       @kept = []
+      @started = {} # by process: a child has the parent's list, and not its threads
       @mutex = Mutex.new
 
       class << self
@@ -26,7 +27,7 @@ module AceMQ
         # @return [Boolean] whether it is started later, or never in this process
         # @api private
         def keep?(relay)
-          return false unless initialising?
+          return starts(relay) unless initialising?
 
           say_why unless kept.any? || ProcessKind.serves?
           keep(relay)
@@ -51,7 +52,7 @@ module AceMQ
         # @api private
         def start
           @initialising = false
-          kept.each(&:start).tap { |relays| @mutex.synchronize { @started = [Process.pid, relays] } }
+          kept.each(&:start)
         end
 
         # A worker that was told to leave them alone, or a child of the one that runs them, has none.
@@ -59,8 +60,7 @@ module AceMQ
         # @return [Array<AceMQ::AMQP::Patterns::OutboxRelay>] those that were started in this process
         # @api private
         def started
-          pid, relays = @mutex.synchronize { @started }
-          pid == Process.pid ? relays.dup : []
+          kept & @mutex.synchronize { @started.fetch(Process.pid, []) }
         end
 
         # Also those on connections of their own, which nobody else closes when the process ends.
@@ -86,13 +86,19 @@ module AceMQ
         def clear
           @mutex.synchronize do
             @kept.clear
-            @started = nil
+            @started.clear
           end
           @initialising = false
           nil
         end
 
         private
+
+        # @return [false]
+        def starts(relay)
+          @mutex.synchronize { @started = { Process.pid => [relay, *@started[Process.pid]].uniq } if @kept.include?(relay) }
+          false
+        end
 
         def initialising?
           return false unless @initialising
