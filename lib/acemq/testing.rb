@@ -18,13 +18,14 @@ module AceMQ
       # @param connection [AMQP::Connection, #publish, nil] {AceMQ::Rails.connection} when nil
       # @return [Object, nil] the block's
       def inline!(connection = nil)
+        before = [Inline.on?, Inline.connection]
         Inline.start(connection)
         return unless block_given?
 
         begin
           yield
         ensure
-          Inline.stop
+          before.first ? Inline.start(before.last) : Inline.stop
         end
       end
 

@@ -60,6 +60,16 @@ RSpec.describe "A table made by hand, with rows of a hand-written store" do
       expect(%w[handled begun new].map { |key| key_store.claim(key) }).to eq %i[duplicate in_progress claimed]
     end
 
+    it "gets it, too, where there is only an outbox" do
+      connection { |db| db.drop_table("acemq_idempotency") }
+      migrations(@update).each { |migration| migrate(migration, :up) }
+
+      expect(store).to be_indexed
+    ensure
+      HandwrittenApplication.drop
+      HandwrittenApplication.migrate
+    end
+
     it "gets by acemq:update what a table has that is made today, and keeps every row" do
       before = everything
       2.times { migrations(@update).each { |migration| migrate(migration, :up) } }

@@ -11,6 +11,10 @@ module AceMQ
       def initialize(relay, seconds)
         @relay = relay
         @seconds = seconds
+        # In a row. A store that cannot claim knows no backoff: what has failed comes again at once, and would have no
+        # attempt left at the end of the turn.
+        @failures = 0
+        @patience = relay.store.respond_to?(:claim) ? 2 : 1
       end
 
       # @return [Integer] rows published
@@ -34,16 +38,17 @@ module AceMQ
       #
       # @return [Integer, nil] nil when it failed
       def sweep
-        @relay.sweep(ignore_backoff: false)
+        @relay.sweep(ignore_backoff: false).tap { @failures = 0 }
       rescue AMQP::PublishError => e
         @failure ||= e
+        @failures += 1
         @gone = e.scope == :connection
         nil
       end
 
       # Without a broker the next run is early enough.
       def over?(deadline)
-        @gone || clock > deadline
+        @gone || @failures >= @patience || clock > deadline
       end
 
       def clock

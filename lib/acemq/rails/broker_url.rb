@@ -31,7 +31,7 @@ module AceMQ
 
         # @return [String] without what stands before the last "@"
         def redact(url)
-          url.to_s.sub(%r{//.*@}m, "//***@")
+          url.to_s.sub(%r{\A([a-z]+://)?.*@}mi, "\\1***@")
         end
       end
     end

@@ -113,6 +113,8 @@ module AceMQ
       # @raise [AceMQ::AMQP::ConfigurationError] for what can be known to be wrong without a broker
       def validate!
         consumer.validate!
+        %i[connect_on_boot declare_topology_on_boot].each { |name| boolean!(name) }
+        %i[transport_options topology].each { |name| table!(name) }
         build_connection
         seconds!(:shutdown_timeout)
         build_topology.validate! unless topology.empty?
@@ -182,6 +184,21 @@ module AceMQ
         return AMQP::Credentials.of(username: username, password: password) if username && password
 
         raise AMQP::ConfigurationError, "config.acemq needs username and password together"
+      end
+
+      # The text "false", as an environment variable has it, would be taken for true.
+      def boolean!(name)
+        value = public_send(name)
+        return if [true, false].include?(value)
+
+        raise AMQP::ConfigurationError, "#{PATH}.#{name} must be true or false, not #{value.inspect}"
+      end
+
+      def table!(name)
+        value = public_send(name)
+        return if value.respond_to?(:to_h) && !value.is_a?(Array)
+
+        raise AMQP::ConfigurationError, "#{PATH}.#{name} must be settings by name, not #{value.class}"
       end
 
       def seconds!(name)

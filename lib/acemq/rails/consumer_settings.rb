@@ -33,9 +33,8 @@ module AceMQ
       # @return [AceMQ::AMQP::RetryPolicy]
       # @raise [AceMQ::AMQP::ConfigurationError]
       def retry_policy
-        return AMQP::RetryPolicy.none if max_attempts.is_a?(Integer) && max_attempts <= 1
-
-        AMQP::RetryPolicy.new(max_attempts: max_attempts, **delays)
+        policy = AMQP::RetryPolicy.new(max_attempts: max_attempts.is_a?(Integer) ? [max_attempts, 2].max : max_attempts, **delays)
+        max_attempts <= 1 ? AMQP::RetryPolicy.none : policy
       rescue ArgumentError => e
         raise AMQP::ConfigurationError, "#{self.class::PATH}: #{e.message}"
       end

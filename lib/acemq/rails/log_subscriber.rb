@@ -9,6 +9,8 @@ module AceMQ
     class LogSubscriber < ::ActiveSupport::LogSubscriber
       # @param event [ActiveSupport::Notifications::Event]
       def add(event)
+        return if failed?(event)
+
         said = event.payload
         debug { "acemq: outbox add #{said[:id]} for #{place(said)} (#{said[:bytes]} bytes, #{time(event)})" }
       end
@@ -25,6 +27,8 @@ module AceMQ
       end
 
       def mark(event)
+        return if failed?(event)
+
         counts = event.payload.values_at(:marked, :failed, :held, :unsent).zip(%w[marked failed held released])
         debug { "acemq: #{counts.join(" ")} (#{time(event)})" }
       end
@@ -64,6 +68,11 @@ module AceMQ
       end
 
       private
+
+      # What happened instead is raised to whoever asked for it.
+      def failed?(event)
+        event.payload.key?(:exception)
+      end
 
       def place(said)
         "#{said[:exchange]}/#{said[:routing_key]}"

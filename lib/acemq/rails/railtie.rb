@@ -17,6 +17,7 @@ module AceMQ
       # Before the environment's file, which thereby wins over config/acemq.yml, and
       # after application.rb, whose settings are left alone.
       initializer "acemq.config_for", before: :load_environment_config do |app|
+        Railtie.take_settings(app)
         AceMQ::Rails.config.add(Railtie.settings_of_file(app))
         Relays.initialising
       end
@@ -28,7 +29,8 @@ module AceMQ
         app.config.eager_load_paths += folders
       end
 
-      config.after_initialize do
+      config.after_initialize do |app|
+        Railtie.take_settings(app)
         AceMQ::Rails.config.validate!
         Railtie.connect if AceMQ::Rails.config.connect_on_boot
         PumaServing.hook if ProcessKind.web?
@@ -38,6 +40,16 @@ module AceMQ
       rake_tasks { load File.expand_path("tasks.rake", __dir__) }
 
       class << self
+        # Where an application has put settings of its own in our place: `config.acemq = { url: ... }`.
+        # @api private
+        def take_settings(app)
+          given = app.config.acemq
+          return if given.equal?(AceMQ::Rails.config)
+
+          AceMQ::Rails::Configuration.new(given).to_h.each { |name, value| AceMQ::Rails.config[name] = value }
+          app.config.acemq = AceMQ::Rails.config
+        end
+
         # @api private
         def settings_of_file(app)
           file = app.paths["config"].existent.map { |folder| File.join(folder, "acemq.yml") }.find { |path| File.exist?(path) }

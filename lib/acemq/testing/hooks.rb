@@ -4,14 +4,15 @@ require_relative "../amqp/patterns"
 
 module AceMQ
   module Testing
-    # Hears of every record that one of the library's stores adds.
+    # Hears of every record that one of the library's stores adds. A second one of the same id is not added.
     #
     # @api private
     module Hooks
       # Prepended to the stores.
       module Add
         def add(record, **options)
-          super.tap { Hooks.added(self, record) }
+          known = Hooks.heard? && Hooks.row?(self, record)
+          super.tap { Hooks.added(self, record) unless known }
         end
       end
 
@@ -34,6 +35,20 @@ module AceMQ
         def forget(listener)
           @lock.synchronize { @listeners -= [listener] }
           nil
+        end
+
+        # @return [Boolean] whether anybody listens
+        def heard?
+          @lock.synchronize { @listeners.any? }
+        end
+
+        # @return [Boolean, nil] whether the store's table has the record; nil where there is no table to look into
+        def row?(store, record)
+          return unless store.respond_to?(:examine)
+
+          store.examine do |sql|
+            sql.db.rows("SELECT 1 FROM #{sql.table.quoted} WHERE id IN (#{sql.db.quote(record.id)})", "AceMQ check").any?
+          end
         end
 
         def added(store, record)

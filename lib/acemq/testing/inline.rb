@@ -18,6 +18,9 @@ module AceMQ
         # @return [Array<Exception>] since it was turned on
         attr_reader :errors
 
+        # @return [Object, nil] what {start} was told, while it is on
+        attr_reader :connection
+
         def on?
           !@listener.nil?
         end
@@ -25,6 +28,7 @@ module AceMQ
         # @param connection [AMQP::Connection, #publish, nil] {AceMQ::Rails.connection} at the moment of publishing when nil
         def start(connection)
           stop
+          @connection = connection
           @errors = []
           @listener = Hooks.listen { |store, _| AfterCommit.of(store) { sweep(connection || AceMQ::Rails.connection, store) } }
           nil

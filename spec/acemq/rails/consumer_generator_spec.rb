@@ -22,6 +22,13 @@ RSpec.describe "the generator acemq:consumer" do
     expect(read("spec/consumers/parcels_consumer_spec.rb")).to include "RSpec.describe ParcelsConsumer do"
   end
 
+  it "confirms keys of another database in that database's transaction" do
+    own = { "app/models/handled_message.rb" => "class HandledMessage < EventsRecord\nend\n" }
+    @folder = generate("consumer", "payments", files: own)
+
+    expect(read("app/consumers/payments_consumer.rb")).to match(/^      HandledMessage\.transaction do # the keys' own database/)
+  end
+
   it "follows namespaces, and the application's own store and tests" do
     own = { "app/models/active_record_idempotency_store.rb" => "", "test/test_helper.rb" => "" }
     @folder = generate("consumer", "billing/invoices", files: own)

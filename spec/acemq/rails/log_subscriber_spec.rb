@@ -34,6 +34,13 @@ RSpec.describe AceMQ::Rails::LogSubscriber do
     expect(tell(:idempotency, key: "k-1", outcome: :lost)).to match(/\AWARN acemq: the work of "k-1" was refused/)
   end
 
+  it "does not say of what failed that it was done" do
+    %i[add mark].each do |event|
+      expect { AceMQ::AMQP::Notifications.around(event, marked: 1) { raise "the database is away" } }.to raise_error("the database is away")
+    end
+    expect(out.string).to eq ""
+  end
+
   it "writes what is good to know, and what goes on all the time for who debugs" do
     expect(tell(:reconnect)).to eq "INFO acemq: connected to the broker again\n"
     expect(tell(:duplicate, key: "k-1")).to match(/\AINFO acemq: the work of "k-1" was done before/)

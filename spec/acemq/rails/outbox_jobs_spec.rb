@@ -46,6 +46,22 @@ RSpec.describe "recurring jobs", :broker do
         expect(charged).to eq("stuck" => 1)
       end
 
+      it "leaves attempts to later turns where the store knows no backoff" do
+        plain = Class.new do
+          attr_reader :failed
+
+          def initialize(record) = (@record = record) && (@failed = 0)
+          def add(*) = nil
+          def pending(*) = [@record]
+          def mark_published(*) = nil
+          def mark_failed(*) = @failed += 1
+        end.new(outbox_record("a", exchange: "", routing_key: "nobody.consumes.this"))
+        job = Class.new(described_class) { define_method(:store) { plain } }
+
+        expect { job.perform_now }.to raise_error(AceMQ::AMQP::PublishError)
+        expect(plain.failed).to eq 1
+      end
+
       it "fails without a broker, and charges nobody" do
         put("waits", to: queue)
         without_broker

@@ -73,6 +73,17 @@ RSpec.describe "a Rails application with acemq_native" do
       .to eq('[[:client_name, "environment"], [:connect_timeout, 2], [:heartbeat, 1], [:url, "amqp://ruby"]]')
   end
 
+  it "takes settings that are put in its place as a whole, and refuses wrong ones" do
+    write("config/environments/test.rb", "Shop.configure { config.acemq = { client_name: 'environment' } }")
+    expect(printed("p AceMQ::Rails.config.to_h.sort, Shop.config.acemq.equal?(AceMQ::Rails.config)",
+                   application: 'config.acemq = { url: "amqp://ruby" }'))
+      .to eq(%([[:client_name, "environment"], [:url, "amqp://ruby"]]\ntrue))
+
+    out, status = boot(application: "config.acemq = { ulr: 1 }")
+    expect(status).not_to be_success
+    expect(out).to match(/config\.acemq has no ulr/)
+  end
+
   it "does not boot with a setting that does not exist" do
     write("config/acemq.yml", "test: {ulr: amqp://file}")
     out, status = boot

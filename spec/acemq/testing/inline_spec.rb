@@ -99,6 +99,13 @@ RSpec.describe "AceMQ::Testing.inline!" do
     end
   end
 
+  it "is on again after a block within it" do
+    AceMQ::Testing.inline!
+    AceMQ::Testing.inline! { nil }
+
+    expect(AceMQ::Testing).to be_inline
+  end
+
   it "works on the outbox in memory" do
     AceMQ::Testing.inline!
     store = AceMQ::AMQP::Patterns::InMemoryOutboxStore.new

@@ -54,6 +54,18 @@ RSpec.describe AceMQ::Testing::Matchers do
         expect(&undone).not_to have_outboxed("order.placed")
       end
 
+      it "knows a store by its table, and not by the object" do
+        other = AceMQ::AMQP::Patterns::ActiveRecordOutboxStore
+        expect { store.add(order) }.to have_outboxed("order.placed").in(other.new)
+        make_outbox(name: "events")
+        expect { store.add(order("2")) }.not_to have_outboxed("order.placed").in(other.new(table: "events"))
+      end
+
+      it "does not count what was there already" do
+        store.add(order)
+        expect { store.add(order) }.not_to have_outboxed
+      end
+
       it "counts" do
         expect { %w[1 2].each { |id| store.add(order(id)) } }.to have_outboxed("order.placed").twice
         expect { %w[3 4 4].each { |id| store.add(order(id)) } }.to have_outboxed.exactly(2).times

@@ -44,6 +44,13 @@ module Acemq
         File.basename(File.expand_path(destination_root)).tr("^A-Za-z0-9_-", "")
       end
 
+      # Whose transaction takes the keys along: that of another database where the keys are in one.
+      def transaction_class
+        model = File.join(destination_root, "app/models/handled_message.rb")
+        parent = File.read(model)[/class HandledMessage < (\S+)/, 1] if File.exist?(model)
+        [nil, "ApplicationRecord", "ActiveRecord::Base"].include?(parent) ? "ActiveRecord::Base" : "HandledMessage"
+      end
+
       def store
         own = File.join(destination_root, "app/models/active_record_idempotency_store.rb")
         "#{"AceMQ::AMQP::Patterns::" unless File.exist?(own)}ActiveRecordIdempotencyStore"

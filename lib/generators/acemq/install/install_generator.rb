@@ -44,7 +44,8 @@ module Acemq
       end
 
       def say_what_is_next
-        say "\nNext: bin/rails db:migrate, then run the relay in a process of its own (bin/acemq relay). A small " \
+        model = " --model OutboxMessage" if options[:database]
+        say "\nNext: bin/rails db:migrate, then run the relay in a process of its own (bin/acemq relay#{model}). A small " \
             "application may have `plugin :acemq_relay` in config/puma.rb instead."
       end
 
