@@ -1,6 +1,7 @@
 # frozen_string_literal: true
 
 require_relative "../native"
+require_relative "consuming/limits"
 require_relative "deadline"
 require_relative "delivery"
 require_relative "errors"
@@ -197,11 +198,12 @@ module AceMQ
       #   found its place in a handler of {Patterns.ordered}
       # @yieldparam delivery [Delivery]
       # @return [Subscription]
+      # @raise [ArgumentError] for what the wire cannot carry
       # @raise [TransportError] when there is no such queue, or the broker refuses
       def subscribe(queue, prefetch:, concurrency:, tag:, arguments: {}, in_order: false, &block)
         raise ArgumentError, "subscribe needs a block that settles each delivery" unless block
 
-        native = @client.subscribe(queue, prefetch: prefetch, tag: tag, arguments: arguments)
+        native = @client.subscribe(queue, prefetch: Consuming::Limits.prefetch!(prefetch), tag: tag, arguments: arguments)
         subscription = Subscription.new(native, queue: queue, tag: tag, concurrency: concurrency,
                                                 in_order: in_order) { |letter| block.call(delivery(letter)) }
         remember(subscription)

@@ -108,6 +108,7 @@ RSpec.describe AceMQ::AMQP::Transport, "consuming" do
 
   it "refuses what the wire cannot carry, and arguments the broker does not take" do
     expect { subscribe(queue, tag: "t" * 256) }.to raise_error(ArgumentError, /consumer tag is 256 bytes/)
+    expect { subscribe(queue, prefetch: 65_536) }.to raise_error(ArgumentError, /prefetch must be .* 65535, not 65536/)
     expect { subscribe(queue, arguments: { "x-priority" => "high" }) }.to raise_error(AceMQ::AMQP::TransportError, /x-priority/)
   end
 
