@@ -30,6 +30,8 @@ module AceMQ
     LATENCY = [0.005, 0.01, 0.025, 0.05, 0.1, 0.25, 0.5, 1, 2.5, 5, 10, 30, 60, 300, 1800].freeze
     WORK = [0.005, 0.01, 0.025, 0.05, 0.1, 0.25, 0.5, 1, 2.5, 5, 10, 30].freeze
 
+    SCOPES = %i[record destination connection].freeze
+
     EVENTS = %i[add claim publish mark retire lease_lost blocked reconnect handle duplicate idempotency sweep].freeze
 
     @lock = Mutex.new
@@ -43,7 +45,7 @@ module AceMQ
       @added = counter("acemq_outbox_added_total", "Records written to an outbox")
       @claimed = counter("acemq_outbox_claimed_total", "Records leased by a relay")
       @published = counter("acemq_outbox_published_total", "Records confirmed by the broker")
-      @failures = counter("acemq_outbox_publish_failures_total", "Records not confirmed, by what was at fault")
+      @failures = counter("acemq_outbox_publish_failures_total", "Failures of rounds to publish, by what was at fault")
       @marked = counter("acemq_outbox_marked_total", "Records marked as published")
       @retired = counter("acemq_outbox_retirements_total", "Records that will not be tried again")
       @lost = counter("acemq_outbox_leases_lost_total", "Records whose lease somebody else had when they were settled")
@@ -98,7 +100,14 @@ module AceMQ
     end
 
     def claim(payload, _seconds)
+      begin_counting(payload[:outbox])
       @claimed.add(payload[:claimed].to_i, outbox: payload[:outbox])
+    end
+
+    # From 0 on: of a series that is not there yet nobody sees the first increase.
+    def begin_counting(outbox)
+      [@marked, @retired, @lost].each { |family| family.add(0, outbox: outbox) }
+      SCOPES.each { |scope| @failures.add(0, outbox: outbox, scope: scope) }
     end
 
     def publish(payload, _seconds)

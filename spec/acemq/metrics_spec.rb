@@ -40,6 +40,14 @@ RSpec.describe AceMQ::Metrics do
     expect(line("acemq_relay_batch_seconds_count")).to eq 1
   end
 
+  it "begins at 0 for an outbox that is claimed from, so that the first loss is an increase" do
+    metrics
+    relay.sweep
+
+    expect(line("acemq_outbox_leases_lost_total", outbox: outbox)).to eq 0
+    expect(line("acemq_outbox_publish_failures_total", outbox: outbox, scope: "connection")).to eq 0
+  end
+
   it "counts what is told of" do
     metrics
     tell(:add, outbox: "o", bytes: 1)
