@@ -1,6 +1,6 @@
 # frozen_string_literal: true
 
-require "monitor"
+require_relative "connection_locks"
 require_relative "dialects"
 require_relative "known_tables"
 require_relative "raw_connection"
@@ -26,7 +26,6 @@ module AceMQ
           @connection = checked(connection)
           @relay = relay ? checked(relay) : @connection
           @tables = KnownTables.new
-          @lock = Monitor.new
         end
 
         # @return [Array] the same for every store object of one table and connection
@@ -81,11 +80,9 @@ module AceMQ
           end
         end
 
-        # One connection for all threads carries one statement at a time; what a callable gives is its thread's own.
         def on(source)
-          return yield Dialects.for(RawConnection.of(source.call)) if source.respond_to?(:call)
-
-          @lock.synchronize { yield Dialects.for(RawConnection.of(source)) }
+          driver = source.respond_to?(:call) ? source.call : source
+          ConnectionLocks.holding(driver) { yield Dialects.for(RawConnection.of(driver)) }
         end
       end
     end
