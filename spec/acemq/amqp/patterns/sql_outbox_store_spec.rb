@@ -242,6 +242,20 @@ RSpec.describe AceMQ::AMQP::Patterns::SQLOutboxStore do
       expect(store.pending.map(&:id)).to eq %w[a]
     end
 
+    it "makes its indexes beside a table of the same name in another schema" do
+      raw.exec("CREATE SCHEMA elsewhere")
+      tables = ["elsewhere.acemq_outbox", "elsewhere.acemq_idempotency"]
+      stores = [described_class, AceMQ::AMQP::Patterns::SQLIdempotencyStore].zip(tables)
+      indexes = tables.map { |table| "SELECT count(*) FROM pg_index WHERE indrelid = to_regclass('#{table}')" }
+      AceMQ::AMQP::Patterns::SQLIdempotencyStore.new(connection: raw).create_schema
+      stores.each { |store, table| 2.times { store.new(connection: raw, table: table).create_schema } }
+
+      expect(described_class.new(connection: raw, table: tables.first)).to be_indexed
+      expect(indexes.map { |sql| raw.exec(sql).getvalue(0, 0).to_i }).to eq [3, 2]
+    ensure
+      raw.exec("SET client_min_messages = warning; DROP SCHEMA elsewhere CASCADE; DROP TABLE IF EXISTS acemq_idempotency")
+    end
+
     it "does not mind another encoding of the client" do
       raw.exec("SET client_encoding TO LATIN1")
       raw.internal_encoding = "ISO-8859-1"

@@ -5,6 +5,9 @@ module AceMQ
     module Patterns
       # @api private
       class RawPostgreSQL < RawConnection
+        # Characters of a name that the server keeps.
+        LONGEST_NAME = 63
+
         def adapter_name
           "PostgreSQL"
         end
@@ -22,8 +25,8 @@ module AceMQ
 
         # Without the notice that the server would give, on standard error, at every start of an application.
         def create(statement)
-          name = statement[/IF NOT EXISTS (\S+)/, 1]
-          super unless select_value("SELECT to_regclass(#{quote(name)})")
+          name, table = statement.match(/IF NOT EXISTS (\S+)(?:\s+ON\s+(\S+))?/).captures
+          super unless table ? index?(table, name) : data_source_exists?(name)
         end
 
         # @return [Array<Column>]
@@ -46,6 +49,11 @@ module AceMQ
         end
 
         private
+
+        # Not by its name alone, which a table of another schema may have for one of its own.
+        def index?(table, name)
+          indexes(table).any? { |index| index.name.casecmp?(name[0, LONGEST_NAME]) }
+        end
 
         def indexed(table, condition)
           execute(<<~SQL).rows.map { |name, columns, where| Index.new(name, columns.split(","), where) }
