@@ -36,6 +36,7 @@ module AceMQ
           @lock = Mutex.new
           @earlier = @mark = nil
           @until = 0
+          @forgotten = 0
         end
 
         # @param sql [OutboxSQL]
@@ -44,6 +45,15 @@ module AceMQ
         def around(sql)
           started = Deadline.now
           yield(sql.since(mark)).tap { ask(sql) if Deadline.now - started >= SLOW && past? }
+        end
+
+        # For whoever has just written what may become claimable and is dated long ago.
+        def forget
+          @lock.synchronize do
+            @earlier = @mark = nil
+            @until = 0
+            @forgotten += 1
+          end
         end
 
         private
@@ -58,8 +68,10 @@ module AceMQ
 
         def ask(sql)
           started = Deadline.now
-          reading = sql.db.low_water(sql)
-          @lock.synchronize { learn(reading, Deadline.now - started) } if reading
+          forgotten = @forgotten
+          reading = sql.db.low_water(sql) or return
+          seconds = Deadline.now - started
+          @lock.synchronize { learn(reading, seconds) if forgotten == @forgotten }
         end
 
         # Whatever is written from now on was begun after the earlier reading, if all that had begun by then is over:

@@ -101,7 +101,7 @@ module AceMQ
           nil
         end
 
-        # Brings retired records back, to be tried at once.
+        # Brings retired records back, to be tried at once, unless a relay of another process looks no further back just now.
         #
         # @param ids [String, Array<String>, nil] all retired ones that the other arguments leave when nil
         # @param exchange [String, nil] only those of this exchange
@@ -117,6 +117,8 @@ module AceMQ
                             "WHERE id IN (#{sql.db.list(slice)}) AND #{sql.db.unpublished} " \
                             "AND attempts >= #{max_attempts}", "AceMQ retry")
             end
+          ensure
+            sql.table.low_water.forget
           end
         end
 

@@ -79,6 +79,29 @@ RSpec.describe AceMQ::AMQP::Patterns::ActiveRecordOutboxStore, "looking no furth
       expect(claim_and_give_back).to eq %w[held new]
     end
 
+    it "finds what was brought back, at once" do
+      add("new")
+      add("retired", created_at: hour_ago)
+      execute("UPDATE acemq_outbox SET attempts = 10 WHERE id = 'retired'")
+      know_how_far
+      store.retry!("retired")
+
+      expect(claim_and_give_back).to eq %w[retired new]
+    end
+
+    it "finds what is brought back in a transaction that is open for a while" do
+      add("new")
+      add("retired", created_at: hour_ago)
+      execute("UPDATE acemq_outbox SET attempts = 10 WHERE id = 'retired'")
+      know_how_far
+      ActiveRecord::Base.transaction do
+        store.retry!("retired")
+        3.times { Thread.new { claim_and_give_back }.join }
+      end
+
+      expect(claim_and_give_back).to eq %w[retired new]
+    end
+
     it "finds what a transaction wrote that was open all the while" do
       slow_claims
       written = Thread::Queue.new
