@@ -172,7 +172,7 @@ module AceMQ
       # Such a message would be handed out again before its time, with the same attempt, and never come to an end.
       def warn_about_long_waits
         threshold = @options.retry_threshold
-        longest = retry_policy.schedule.reject { |delay| RetryLadder.waits_in_broker?(delay, threshold) }.max
+        longest = retry_policy.delays.reject { |delay| RetryLadder.waits_in_broker?(delay, threshold) }.max
         return unless longest && longest >= ACKNOWLEDGED_WITHIN
 
         Log.warn("retries of #{queue} wait up to #{longest} s in the consumer, where a broker takes back what is not " \

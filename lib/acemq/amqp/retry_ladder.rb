@@ -30,7 +30,7 @@ module AceMQ
         # @param threshold [Numeric] seconds; 0 is never the broker
         # @return [RetryLadder]
         def for(source, policy, threshold: DEFAULT_THRESHOLD)
-          delays = policy.schedule.select { |delay| waits_in_broker?(delay, threshold) }
+          delays = policy.delays.select { |delay| waits_in_broker?(delay, threshold) }
           new(source, delays)
         end
 

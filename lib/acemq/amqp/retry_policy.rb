@@ -80,6 +80,16 @@ module AceMQ
         (1...max_attempts).map { |attempt| backoff(attempt) }
       end
 
+      # @return [Array<Float>] {#schedule} up to where it no longer changes, however many attempts there are
+      def delays
+        (1...max_attempts).each_with_object([]) do |attempt, delays|
+          delay = backoff(attempt)
+          break delays if delay == delays.last
+
+          delays << delay
+        end
+      end
+
       # @param delay [Float] seconds
       # @return [Float]
       def jittered(delay)

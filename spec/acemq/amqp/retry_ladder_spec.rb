@@ -15,6 +15,10 @@ RSpec.describe AceMQ::AMQP::RetryLadder do
     expect(ladder(exponential(7, 10, 60)).queues).to eq(%w[q.retry.10s q.retry.20s q.retry.40s q.retry.1m])
   end
 
+  it "has as few for attempts without end" do
+    expect(ladder(exponential(2**62, 10, 60)).queues).to eq(%w[q.retry.10s q.retry.20s q.retry.40s q.retry.1m])
+  end
+
   it "keeps delays apart that differ by a millisecond, and names them by it" do
     expect(described_class.new("q", [1.5, 1.501, 2]).rungs.map { |rung| [rung.queue, rung.arguments["x-message-ttl"]] })
       .to eq([["q.retry.1500ms", 1500], ["q.retry.1501ms", 1501], ["q.retry.2s", 2000]])

@@ -12,6 +12,18 @@ RSpec.describe AceMQ::AMQP::RetryPolicy do
     expect(described_class.fixed(4, 30).schedule).to eq([30, 30, 30])
   end
 
+  it "lists its delays up to where they no longer change, however many attempts there are" do
+    forever = 2**62
+
+    expect(described_class.fixed(forever, 30).delays).to eq([30])
+    expect(described_class.exponential(forever, 10, 60).delays).to eq([10, 20, 40, 60])
+    expect(described_class.exponential(3, 10, 60).delays).to eq([10, 20])
+    expect(described_class.exponential(forever, 1).delays.last).to eq(Float::INFINITY)
+    expect(described_class.new(max_attempts: forever, initial_delay: 1, multiplier: 0.5).delays.last).to eq(0)
+    expect(described_class.new(max_attempts: forever).delays).to eq([0])
+    expect(described_class.none.delays).to eq([])
+  end
+
   it "stops at its last attempt and at its age limit" do
     policy = described_class.exponential(5, 1, 86_400).give_up_after(120)
 
