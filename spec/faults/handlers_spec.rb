@@ -59,7 +59,10 @@ RSpec.describe "Handlers that die" do
         survivor.finish
 
         expect(effects).to match_array ids
-        expect(left).to eq [0, 0, 0] # nothing came back from the survivor
+        expect(left.drop(1)).to eq [0, 0]
+        # A second copy may have been waiting for the first one, and goes back; what was accepted does not.
+        waiting = survivor.said("answered").select { |answered| answered[:answer] == "in_progress" }.map { |answered| answered[:id] }
+        expect(drain(amqp, queue).map(&:message_id) - waiting).to be_empty
         expect(survivor.said("answered").map { |answered| answered[:attempt] }.uniq).to eq [1]
       end
     end
