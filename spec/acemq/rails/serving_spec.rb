@@ -5,6 +5,9 @@ require "net/http"
 
 # What the processes of a web server answer about the relay of an initializer. No broker is needed to see where it runs.
 RSpec.describe "Web servers of a Rails application whose initializer starts a relay" do
+  # Some of RubyGems' knows Bundler by name, and then Puma asks for all of it.
+  served = %w[-rbundler -S]
+
   let(:port) { AceMQ::TestServers::Server.free_ports(1).first }
   let(:app) do
     rails_application(database: AceMQ::SpecSupport::RailsApplication::SQLITE).tap do |app|
@@ -39,7 +42,7 @@ RSpec.describe "Web servers of a Rails application whose initializer starts a re
 
   it "are alive in a worker that was never to run it, which shows none" do
     app.write("config/puma.rb", "workers 2\npreload_app!\nplugin :acemq_relay\nbind 'tcp://127.0.0.1:#{port}'\n")
-    puma = app.start("-S", "puma", "-C", "config/puma.rb")
+    puma = app.start(*served, "puma", "-C", "config/puma.rb")
     found = {}
     eventually(40) { expect(told.tap { |answer| found[answer[:pid]] = answer if answer[:pid] } && found.size).to eq 2 }
 
@@ -49,7 +52,7 @@ RSpec.describe "Web servers of a Rails application whose initializer starts a re
   end
 
   it "run it where rackup has brought up Puma" do
-    rackup = app.start("-S", "rackup", "-s", "puma", "-p", port.to_s)
+    rackup = app.start(*served, "rackup", "-s", "puma", "-p", port.to_s)
     answer = nil
     eventually(40) { expect(answer = told).to include(:live) }
 
