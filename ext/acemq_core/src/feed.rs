@@ -7,6 +7,7 @@ use std::collections::VecDeque;
 use std::mem;
 use std::sync::atomic::{AtomicBool, Ordering};
 use std::time::{Duration, Instant};
+use tokio::sync::Notify;
 
 /// How a subscription stands.
 #[derive(Clone, Debug, PartialEq, Eq)]
@@ -23,6 +24,9 @@ pub enum Standing {
 pub struct Feed {
     state: Mutex<State>,
     changed: Condvar,
+    /// As few deliveries as this, or fewer, are soon gone.
+    few: usize,
+    running_low: Notify,
 }
 
 struct State {
@@ -41,14 +45,33 @@ pub enum Taken {
 }
 
 impl Feed {
-    pub(crate) fn new() -> Self {
+    pub(crate) fn new(few: usize) -> Self {
         let standing = Standing::Waiting("not subscribed yet".to_owned());
-        Self { state: Mutex::new(State { letters: VecDeque::new(), generation: 0, standing }), changed: Condvar::new() }
+        let state = Mutex::new(State { letters: VecDeque::new(), generation: 0, standing });
+        Self { state, changed: Condvar::new(), few, running_low: Notify::new() }
+    }
+
+    /// Whether threads have something to do for a while.
+    pub(crate) fn plenty(&self) -> bool {
+        self.state.lock().letters.len() > self.few
+    }
+
+    /// Until they have not.
+    pub(crate) async fn running_low(&self) {
+        self.running_low.notified().await;
+    }
+
+    fn next(&self, state: &mut State) -> Option<Letter> {
+        let letter = state.letters.pop_front();
+        if letter.is_some() && state.letters.len() == self.few {
+            self.running_low.notify_one();
+        }
+        letter
     }
 
     /// The next delivery, if there is one and nobody is just looking.
     pub fn try_take(&self) -> Option<Letter> {
-        self.state.try_lock()?.letters.pop_front()
+        self.next(&mut *self.state.try_lock()?)
     }
 
     /// Waits for the next delivery, at most `limit`.
@@ -56,7 +79,7 @@ impl Feed {
         let end = Instant::now().checked_add(limit);
         let mut state = self.state.lock();
         loop {
-            if let Some(letter) = state.letters.pop_front() {
+            if let Some(letter) = self.next(&mut state) {
                 return Wait::Answer(Taken::Letter(Box::new(letter)));
             }
             if matches!(state.standing, Standing::Stopped(_)) {
@@ -149,6 +172,7 @@ impl Feed {
 #[cfg(test)]
 mod tests {
     use super::*;
+    use futures_util::FutureExt;
     use std::sync::Arc;
     use std::thread;
 
@@ -167,7 +191,7 @@ mod tests {
 
     #[test]
     fn deliveries_come_out_in_order_and_one_that_is_put_back_comes_first() {
-        let feed = Feed::new();
+        let feed = Feed::new(0);
         feed.open(1);
         feed.push([letter(1, 1), letter(2, 1)]);
         assert_eq!(taken(&feed), Some(1));
@@ -177,7 +201,7 @@ mod tests {
 
     #[test]
     fn what_came_by_a_lost_channel_is_gone_with_it() {
-        let feed = Feed::new();
+        let feed = Feed::new(0);
         feed.open(1);
         feed.push([letter(1, 1)]);
         feed.lost("gone".into());
@@ -191,7 +215,7 @@ mod tests {
 
     #[test]
     fn a_stop_takes_back_what_nobody_has_begun_and_lets_the_rest_be_settled() {
-        let feed = Feed::new();
+        let feed = Feed::new(0);
         feed.open(1);
         feed.push([letter(1, 1), letter(2, 1)]);
         assert_eq!(taken(&feed), Some(1));
@@ -203,8 +227,20 @@ mod tests {
     }
 
     #[test]
+    fn it_tells_when_there_is_no_plenty_any_more() {
+        let feed = Feed::new(1);
+        feed.open(1);
+        feed.push([letter(1, 1), letter(2, 1), letter(3, 1)]);
+        assert!(feed.plenty());
+        assert_eq!(taken(&feed), Some(1));
+        assert_eq!((feed.plenty(), feed.running_low().now_or_never()), (true, None));
+        assert_eq!(feed.try_take().map(|letter| letter.tag), Some(2));
+        assert_eq!((feed.plenty(), feed.running_low().now_or_never()), (false, Some(())));
+    }
+
+    #[test]
     fn an_interrupt_wakes_its_own_thread_only() {
-        let feed = Arc::new(Feed::new());
+        let feed = Arc::new(Feed::new(0));
         feed.open(1);
         let flags = [Arc::new(AtomicBool::new(false)), Arc::new(AtomicBool::new(false))];
         let waits = flags.clone().map(|flag| {
