@@ -24,6 +24,9 @@ module AceMQ
         # For how many times as long as it took to ask for it an answer is kept.
         KEPT = 40
 
+        # How many times as long as it took to ask pass before it is asked for again, while searches are slow all the same.
+        AGAIN = 10
+
         # What a database says of a table.
         #
         # @!attribute oldest [Time, nil] when the oldest row was written that can be claimed now or later
@@ -35,7 +38,7 @@ module AceMQ
         def initialize
           @lock = Mutex.new
           @earlier = @mark = nil
-          @until = 0
+          @until = @again = 0
           @forgotten = 0
         end
 
@@ -44,14 +47,14 @@ module AceMQ
         # @return [Object] what the search in the block found
         def around(sql)
           started = Deadline.now
-          yield(sql.since(mark)).tap { ask(sql) if Deadline.now - started >= SLOW && past? }
+          yield(sql.since(mark)).tap { ask(sql) if Deadline.now - started >= SLOW && Deadline.now >= @again }
         end
 
         # For whoever has just written what may become claimable and is dated long ago.
         def forget
           @lock.synchronize do
             @earlier = @mark = nil
-            @until = 0
+            @until = @again = 0
             @forgotten += 1
           end
         end
@@ -59,11 +62,7 @@ module AceMQ
         private
 
         def mark
-          @mark unless past?
-        end
-
-        def past?
-          Deadline.now >= @until
+          @mark if Deadline.now < @until
         end
 
         def ask(sql)
@@ -79,10 +78,15 @@ module AceMQ
         def learn(reading, seconds)
           first = @earlier.nil?
           known = over?(reading)
-          # Older servers reckon times in floating point.
-          @mark = ([reading.oldest, @earlier.at - MARGIN].compact.min.floor(3) if known)
+          keep([reading.oldest, @earlier.at - MARGIN].compact.min, seconds) if known
           @earlier = reading if first || known || reading.unbegun < @earlier.unbegun
-          @until = Deadline.now + (first ? 0 : KEPT * seconds)
+          @again = Deadline.now + (first ? 0 : AGAIN * seconds)
+        end
+
+        # Older servers reckon times in floating point.
+        def keep(mark, seconds)
+          @mark = mark.floor(3)
+          @until = Deadline.now + (KEPT * seconds)
         end
 
         def over?(reading)
