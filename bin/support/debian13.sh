@@ -6,14 +6,14 @@
 
 DEBIAN13_FOLDER=${ACEMQ_DEBIAN13:-$ROOT/tmp/debian13}
 
-# debian13 [RSPEC ARGUMENTS...]
+# debian13 [RSPEC ARGUMENTS...]: 69 where no Debian 13 can be made
 debian13() {
-  if [ "$(id -u)" -ne 0 ] || ! command -v apt-get >/dev/null; then
-    say "bin/test --debian13 makes a Debian 13 with debootstrap, which needs root on a Debian."
-    return 1
+  if [ "$(id -u)" -ne 0 ] || ! command -v apt-get >/dev/null || ! unshare --mount true; then
+    say "bin/test --debian13 makes a Debian 13 with debootstrap, which needs root on a Debian, and leave to mount."
+    return 69
   fi
-  install_packages debootstrap || return 1
-  [ -e "$DEBIAN13_FOLDER/.made" ] || step "Making a Debian 13 in $DEBIAN13_FOLDER" debian13_make || return 1
+  install_packages debootstrap || return 69
+  [ -e "$DEBIAN13_FOLDER/.made" ] || step "Making a Debian 13 in $DEBIAN13_FOLDER" debian13_make || return 69
   step "Copying the checkout there" debian13_copy || return 1
   unshare --mount --propagation private bash -c '. bin/support/debian13_inside.sh' - "$DEBIAN13_FOLDER" "$@"
 }
