@@ -124,7 +124,8 @@ impl AsyncWrite for GatedStream {
     }
 }
 
-/// tokio's reactor, whose streams are gated and legible. lapin is handed a stream that is connected already and asks it for timers.
+/// tokio's reactor, whose streams are gated and legible. lapin is handed a stream that is connected already and asks it
+/// for timers.
 #[derive(Clone, Debug)]
 pub(crate) struct GatedReactor(pub(crate) Tokio);
 

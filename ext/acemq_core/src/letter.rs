@@ -75,8 +75,8 @@ impl Letter {
         self.properties.headers().as_ref().map(headers::received).unwrap_or_default()
     }
 
-    /// The same body and properties for another destination. Persistent, whatever the original was. Without the `user_id`:
-    /// the broker takes only that of the connection, and refuses the channel for any other.
+    /// The same body and properties for another destination. Persistent, whatever the original was. Without the
+    /// `user_id`: the broker takes only that of the connection, and refuses the channel for any other.
     ///
     /// # Errors
     /// [`Kind::Refused`](crate::Kind::Refused) when the changes make it more than the wire carries.

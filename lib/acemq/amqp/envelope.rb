@@ -233,7 +233,7 @@ module AceMQ
         # @return [String, nil] frozen
         def text(name)
           value = @reserved[name]
-          return if value.nil? || !(value.is_a?(String) || value.is_a?(Integer))
+          return unless value.is_a?(String) || value.is_a?(Integer)
 
           text = Text.utf8(value.to_s)
           text.dup.freeze unless text.nil? || text.empty?

@@ -63,9 +63,8 @@ module AceMQ
         Operations::DatabaseFailure.new(@error).to_s
       end
 
-      # One line: drivers add the statement, and advice of their own, below it.
       def message
-        @error.message.to_s.lines.map(&:strip).reject(&:empty?).first(2).join(" ")
+        Operations::DatabaseFailure.message_of(@error)
       end
     end
   end

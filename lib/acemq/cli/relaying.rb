@@ -52,7 +52,7 @@ module AceMQ
       end
 
       def refuse_settings
-        given = SETTINGS.select { |name| given?(name) }.map { |name| "--#{name.to_s.tr("_", "-")}" }
+        given = SETTINGS.select { |name| given?(name) }.map { |name| Usage.option(name) }
         return if given.empty?
 
         raise Thor::Error, "#{given.join(", ")}: the application's own relays run here, as its initializers have made them: " \

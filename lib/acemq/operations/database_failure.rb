@@ -23,6 +23,12 @@ module AceMQ
         def kind?(error, names)
           error.class.ancestors.any? { |ancestor| names.include?(ancestor.name) }
         end
+
+        # @param error [Exception]
+        # @return [String] one line: drivers add the statement, and advice of their own, below it
+        def message_of(error)
+          error.message.to_s.lines.map(&:strip).reject(&:empty?).first(2).join(" ")
+        end
       end
 
       # @param error [ActiveRecord::ActiveRecordError]
@@ -40,9 +46,9 @@ module AceMQ
         "#{away? ? "the database does not answer" : "the database refused"}: #{message}"
       end
 
-      # @return [String] one line: drivers add the statement, and advice of their own, below it
+      # @return [String] one line
       def message
-        @error.message.to_s.lines.map(&:strip).reject(&:empty?).first(2).join(" ")
+        self.class.message_of(@error)
       end
     end
   end
