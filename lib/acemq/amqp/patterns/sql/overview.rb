@@ -37,9 +37,10 @@ module AceMQ
           on_database { |sql| count(sql, sql.retired) }
         end
 
-        # @return [Float, nil] seconds since the oldest record still to be published was written; nil without one
+        # @return [Float, nil] seconds since the oldest record still to be published was written, 0 for one that a
+        #   faster clock wrote; nil without one
         def oldest_pending_age
-          on_database { |sql| sql.db.oldest_age(sql) }
+          on_database { |sql| sql.db.oldest_age(sql)&.clamp(0.0..) }
         end
 
         # @return [Hash{Array(String, String) => Integer}] records that wait after a failure, by exchange and routing key
