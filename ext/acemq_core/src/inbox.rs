@@ -115,6 +115,21 @@ impl Inbox {
         })
     }
 
+    /// Gives back at once all that is not settled. A queue of the classic kind looks for the place of every message that
+    /// comes back by itself, which holds up everything else it has to do by the square of their number.
+    ///
+    /// # Errors
+    /// [`Kind::Lost`] when the broker does not answer in time.
+    pub async fn close(&self) -> Result<()> {
+        let work = async {
+            let Some(open) = self.state.lock().await.1.take() else { return Ok(()) };
+            // Refused by a channel that is gone: the broker has everything already.
+            let _ = open.channel.close(200, ShortString::default()).await;
+            Ok(())
+        };
+        self.within("give back what was pulled", work).await
+    }
+
     async fn open(&self, state: &mut (u64, Option<Open>)) -> Result<()> {
         let link = self.line.link().await?;
         if let Some(open) = &state.1 {

@@ -4,14 +4,15 @@
 use crate::convert::{Failure, header_hash, message, option};
 use crate::errors::raise;
 use crate::gvl;
-use crate::parcel::{Desk, Parcel, unpack};
+use crate::inbox::{Inbox, pull};
+use crate::parcel::Parcel;
 use crate::subscription::Subscription;
 use crate::ticket::Ticket;
 use acemq_core::address::Address;
 use acemq_core::batch::Pace;
 use acemq_core::gate::SendBy;
 use acemq_core::headers::Headers;
-use acemq_core::inbox::Inbox;
+use acemq_core::inbox::Inbox as CoreInbox;
 use acemq_core::letter::Changes;
 use acemq_core::line::{Line, Settings};
 use acemq_core::message::Message;
@@ -45,7 +46,7 @@ struct Live {
     publishing: Arc<Line>,
     taking: Arc<Line>,
     publisher: Publisher,
-    inbox: Arc<Inbox>,
+    inbox: Arc<CoreInbox>,
 }
 
 impl Live {
@@ -55,7 +56,7 @@ impl Live {
         Ok(Self {
             pid: process::id(),
             publisher: Publisher::start(Arc::clone(&publishing), &runtime::handle()),
-            inbox: Arc::new(Inbox::new(Arc::clone(&taking), limit)),
+            inbox: Arc::new(CoreInbox::new(Arc::clone(&taking), limit)),
             publishing,
             taking,
         })
@@ -199,10 +200,13 @@ impl Client {
 
     /// `pull(queue) -> Array or nil`, see `parcel::unpack`
     fn pull(ruby: &Ruby, rb_self: &Self, queue: String) -> Result<Option<RArray>, Error> {
-        let inbox = rb_self.with_live(ruby, |live| Arc::clone(&live.inbox))?;
-        let pulling = Arc::clone(&inbox);
-        let got = gvl::run(ruby, async move { pulling.pull(&queue).await })?;
-        got.take().map(|got| unpack(ruby, got, Desk::Inbox(inbox))).transpose()
+        pull(ruby, rb_self.with_live(ruby, |live| Arc::clone(&live.inbox))?, queue)
+    }
+
+    /// `inbox -> Inbox`, with a channel of its own
+    fn inbox(ruby: &Ruby, rb_self: &Self) -> Result<Inbox, Error> {
+        let taking = rb_self.with_live(ruby, |live| Arc::clone(&live.taking))?;
+        Ok(Inbox::new(CoreInbox::new(taking, rb_self.limit)))
     }
 
     /// `subscribe(queue, options) -> Subscription`
@@ -318,6 +322,7 @@ pub(crate) fn init(ruby: &Ruby, native: RModule) -> Result<(), Error> {
     class.define_method("submit", method!(Client::submit, 2))?;
     class.define_method("perform", method!(Client::perform, 2))?;
     class.define_method("pull", method!(Client::pull, 1))?;
+    class.define_method("inbox", method!(Client::inbox, 0))?;
     class.define_method("subscribe", method!(Client::subscribe, 2))?;
     class.define_method("copy", method!(Client::copy, 3))?;
     class.define_method("close", method!(Client::close, 1))?;

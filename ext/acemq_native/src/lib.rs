@@ -8,6 +8,7 @@ mod codec;
 mod convert;
 mod errors;
 mod gvl;
+mod inbox;
 mod parcel;
 mod subscription;
 mod ticket;
@@ -25,6 +26,7 @@ fn init(ruby: &Ruby) -> Result<(), Error> {
     codec::init(ruby, native)?;
     ticket::init(ruby, native)?;
     parcel::init(ruby, native)?;
+    inbox::init(ruby, native)?;
     subscription::init(ruby, native)?;
     client::init(ruby, native)?;
     window::init(ruby, native)

@@ -175,6 +175,25 @@ module AceMQ
         ask(:pull, ShortString.check!(queue, "queue"))
       end
 
+      # For looking through a queue: what the block has pulled and not settled when it ends goes back, all at once. Nacked
+      # one by one, a classic queue looks for the place of each, and 10,000 keep it from everything else for a minute.
+      # A classic queue has them in their order again, a quorum queue in any.
+      #
+      # @yieldparam inbox [Inbox] pulls by a channel of its own
+      # @return [Object] what the block returns
+      # @raise [TransportError]
+      # @example the last of the dead letters
+      #   connection.inbox do |inbox|
+      #     found = nil
+      #     while (delivery = inbox.pull("orders.dlq"))
+      #       found = delivery.body
+      #     end
+      #     found
+      #   end
+      def inbox(&block)
+        ask(:inbox, &block)
+      end
+
       # Dials now, where the transport would wait until it is needed.
       #
       # @return [self]

@@ -6,6 +6,7 @@ require_relative "deadline"
 require_relative "delivery"
 require_relative "errors"
 require_relative "headers"
+require_relative "inbox"
 require_relative "short_string"
 require_relative "subscription"
 require_relative "ticket"
@@ -186,6 +187,14 @@ module AceMQ
         letter && delivery(letter)
       end
 
+      # @see Connection#inbox
+      def inbox
+        native = @client.inbox
+        yield Inbox.new(native) { |letter| delivery(letter) }
+      ensure
+        give_back(native)
+      end
+
       # Hands the deliveries of a queue to a block, on threads of its own. The block settles each by {Delivery#ack} or
       # {Delivery#nack}, at once or later, from any thread.
       #
@@ -278,6 +287,12 @@ module AceMQ
                send_by: nil)
         { in_flight: in_flight, in_flight_bytes: in_flight_bytes, confirm_timeout: confirm_timeout.to_f,
           send_by: send_by, relay: relay }
+      end
+
+      def give_back(native)
+        native&.close
+      rescue TransportError
+        nil # the link is gone, and what was held went back with it
       end
 
       def perform(operation, **options)

@@ -173,6 +173,14 @@ module AceMQ
         delivery(queue, message) if message
       end
 
+      # @see AceMQ::AMQP::Connection#inbox
+      def inbox
+        held = {}.compare_by_identity
+        yield AceMQ::AMQP::Inbox.new(self) { |delivery| hold(delivery, held) }
+      ensure
+        held.keys.reverse_each { |delivery| delivery.nack(requeue: true) }
+      end
+
       # @return [Integer]
       def message_count(queue)
         @mutex.synchronize { @waiting[queue].size }
@@ -234,6 +242,15 @@ module AceMQ
 
         @bindings.select { |b| b[:exchange] == message.exchange && b[:routing_key] == message.routing_key }
                  .map { |b| b[:queue] }
+      end
+
+      # Among those held until it is settled.
+      def hold(delivery, held)
+        held[delivery] = true
+        ack, nack = delivery.to_h.values_at(:on_ack, :on_nack)
+        delivery.on_ack = -> { held.delete(delivery) && ack.call }
+        delivery.on_nack = ->(requeue) { held.delete(delivery) && nack.call(requeue) }
+        delivery
       end
 
       def delivery(queue, message)

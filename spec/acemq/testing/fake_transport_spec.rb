@@ -48,6 +48,18 @@ RSpec.describe AceMQ::Testing::FakeTransport do
     expect(transport.message_count("q")).to eq(0)
   end
 
+  it "takes back what an inbox leaves unsettled" do
+    4.times { |n| transport.publish(exchange: "", routing_key: "q", body: n.to_s, message_id: n.to_s) }
+    transport.inbox do |inbox|
+      pulled = Array.new(4) { inbox.pull("q") }
+      expect(inbox.pull("q")).to be_nil
+      pulled[1].ack
+      pulled[2].nack
+    end
+
+    expect(Array.new(3) { transport.pull("q")&.body }).to eq(["0", "3", nil])
+  end
+
   describe "subscriptions" do
     let(:received) { [] }
 

@@ -165,10 +165,9 @@ module AceMQ
 
     # Where messages move to comes after where they move from. They are held until all are counted.
     def in_queues
-      held = queues.flat_map { |queue| persist { everything_in(queue) } }
-      held.to_set { |delivery| Integer(delivery.body) }
-    ensure
-      held&.each { |delivery| delivery.nack(requeue: true) }
+      persist do
+        @connection.inbox { |inbox| queues.flat_map { |queue| numbers_in(inbox, queue) }.to_set }
+      end
     end
 
     def queues
@@ -176,12 +175,12 @@ module AceMQ
         .select { |queue| persist { @connection.queue_exists?(queue) } }
     end
 
-    def everything_in(queue)
-      held = []
-      while (delivery = @connection.pull(queue))
-        held << delivery
+    def numbers_in(inbox, queue)
+      found = []
+      while (delivery = inbox.pull(queue))
+        found << Integer(delivery.body)
       end
-      held
+      found
     end
 
     def effects
@@ -199,7 +198,7 @@ module AceMQ
       expected = @sent.group_by { |number| end_of(number) }.transform_values(&:to_set)
       compare("effects", effects, expected[:effect])
       compare("dead letters", @buried, expected[:dead])
-      compare("parked", everything_in("#{@queue}.parked").to_set { |one| Integer(one.body) }, expected[:parked])
+      compare("parked", @connection.inbox { |inbox| numbers_in(inbox, "#{@queue}.parked") }.to_set, expected[:parked])
     end
 
     def end_of(number)

@@ -41,25 +41,23 @@ module AceMQ
         def run
           # What comes meanwhile, the same messages again perhaps, is for another time.
           @result.total = @connection.message_count(@from)
-          @kept = []
           end_by = @deadline && Deadline.in(@deadline)
-          @result.ended = passed(end_by)
+          # Nothing is given back before the end: it would be the next to be pulled.
+          @result.ended = @connection.inbox { |inbox| passed(inbox, end_by) }
           @result.freeze
         rescue TransportError => e
           @result.ended = :failed
           raise ReplayFailed.new(e, @result)
-        ensure
-          give_back
         end
 
         private
 
-        def passed(end_by)
+        def passed(inbox, end_by)
           @result.total.times do
             return :limit if @limit&.<=(@result.replayed)
             return :deadline if end_by&.passed?
 
-            delivery = next_delivery or break
+            delivery = next_delivery(inbox) or break
             consider(delivery)
             @progress&.call(@result)
           end
@@ -67,11 +65,10 @@ module AceMQ
         end
 
         # A connection dials again by itself, and what is held here would be among what it pulls then.
-        def next_delivery
-          @connection.pull(@from).tap do |delivery|
-            @kept << delivery if delivery
-            # All came by one channel.
-            check_held(@kept.first)
+        def next_delivery(inbox)
+          inbox.pull(@from).tap do |delivery|
+            # The first one kept speaks for all: they came by one channel.
+            check_held(@kept || delivery)
           end
         end
 
@@ -82,10 +79,11 @@ module AceMQ
         end
 
         def consider(delivery)
-          return @result.skip unless matching?(delivery)
-          return @result.replay if @result.dry_run?
+          chosen = matching?(delivery)
+          return move(delivery) if chosen && !@result.dry_run?
 
-          move(delivery)
+          @kept ||= delivery
+          chosen ? @result.replay : @result.skip
         end
 
         # A filter that raises leaves every message where it was.
@@ -97,13 +95,13 @@ module AceMQ
           check_held(delivery)
           ReplayCopy.new(delivery, from: @from, restart: @restart)
                     .publish(@connection.transport, exchange: @exchange, routing_key: @routing_key)
-          @kept.pop
           @result.replay
           acknowledge(delivery)
         rescue PublishError => e
           # One that cannot be carried must not keep the others.
           raise unless e.scope == :record
 
+          @kept ||= delivery
           @result.refuse(e)
         end
 
@@ -111,15 +109,6 @@ module AceMQ
           return unless delivery.ack == false
 
           raise TransportError, "the link to the broker was lost before the last of them was acknowledged: it is in both places now"
-        end
-
-        # Not before the end: a message that is given back is the next to be pulled.
-        def give_back
-          @kept&.each do |delivery|
-            delivery.nack(requeue: true)
-          rescue TransportError
-            nil # its channel is gone, and it went back with it
-          end
         end
 
         def message(delivery)

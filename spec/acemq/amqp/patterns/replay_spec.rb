@@ -221,7 +221,33 @@ RSpec.describe AceMQ::AMQP::Patterns, ".replay" do
       eventually { expect(connection.message_count(dead)).to eq(3) }
     end
 
+    # One by one, 10,000 would keep a classic queue from everything else for a minute.
+    { classic: :eq, quorum: :match_array }.each do |type, matcher|
+      it "gives back to a #{type} queue all at once" do
+        dead = new_queue(connection, "#{queue}.dlq", queue_type: type)
+        connection.publish_all((1..60).to_a, to: dead)
+        expect_any_instance_of(AceMQ::AMQP::Delivery).not_to receive(:nack)
+        replay(from: dead, dry_run: true)
+
+        eventually { expect(connection.message_count(dead)).to eq(60) }
+        expect(drain(connection, dead).map { |message| Integer(message.body) }).to public_send(matcher, (1..60).to_a)
+      end
+    end
+
+    it "leaves a long queue ready for the next message", :long do
+      connection.publish_all((1..20_000).to_a, to: dead)
+      replay(from: dead, dry_run: true)
+
+      connection.publish(0, to: dead)
+      expect(connection.message_count(dead)).to eq(20_001)
+    end
+
     describe "whose link is lost" do
+      watched = Struct.new(:inbox, :pulled) do
+        def pull(queue)
+          inbox.pull(queue).tap { |delivery| pulled << delivery }
+        end
+      end
       let(:proxy) { AceMQ::SpecSupport::Proxy.new(URI(broker.url).port) }
       let(:fragile) { open_connection(proxy.url(broker.url)) }
       let(:pulled) { [] }
@@ -229,8 +255,9 @@ RSpec.describe AceMQ::AMQP::Patterns, ".replay" do
       before do
         connection.publish_all((1..6).to_a, to: dead)
         queue
-        allow(fragile).to receive(:pull).and_wrap_original do |pull, name|
-          pull.call(name).tap { |delivery| pulled << delivery }
+        seen = pulled
+        allow(fragile.transport).to receive(:inbox).and_wrap_original do |inbox, &block|
+          inbox.call { |opened| block.call(watched.new(opened, seen)) }
         end
         cleanups << -> { proxy.close }
       end

@@ -52,6 +52,25 @@ RSpec.describe AceMQ::AMQP::Transport, "across a fork" do
     expect(drain(connection, queue).count { |d| d.body.include?("child") }).to eq(50)
   end
 
+  it "leaves the parent what it has pulled" do
+    publish(2, "parent")
+    connection.inbox do |inbox|
+      pulled = inbox.pull(queue)
+      pid = child do
+        raise "it is alive" if pulled.alive? || pulled.ack
+
+        inbox.pull(queue)
+        raise "it pulls"
+      rescue ArgumentError => e
+        raise unless e.message.include?("before the process forked")
+      end
+
+      expect(ended([pid])).to eq([0])
+      expect(pulled).to be_alive
+    end
+    eventually { expect(connection.message_count(queue)).to eq(2) }
+  end
+
   it "lets a child that only exits exit at once, and leaves the parent's connection alone" do
     publish(1, "before")
     before = broker.ctl("list_connections", "pid")

@@ -55,6 +55,63 @@ RSpec.describe AceMQ::AMQP::Transport, "topology and single gets" do
     expect(connection.pull(queue)).to be_nil
   end
 
+  describe "an inbox" do
+    let(:queue) { new_queue(connection) }
+
+    before { connection.publish_all([1, 2, 3, 4], to: queue) }
+
+    it "gives back what was pulled and not settled, in its order" do
+      held = connection.inbox do |inbox|
+        pulled = Array.new(4) { inbox.pull(queue) }
+        pulled[1].ack
+        pulled[2].nack(requeue: false)
+        expect(inbox.pull(queue)).to be_nil
+        pulled
+      end
+
+      expect(held.map(&:alive?)).to all(be false)
+      expect(held.map(&:ack)).to all(be false)
+      eventually { expect(connection.message_count(queue)).to eq(2) }
+      expect(drain(connection, queue).map(&:body)).to eq(%w[1 4])
+    end
+
+    it "does so when its block raises" do
+      failing = lambda do
+        connection.inbox do |inbox|
+          inbox.pull(queue)
+          raise "bug"
+        end
+      end
+
+      expect(&failing).to raise_error("bug")
+      eventually { expect(connection.message_count(queue)).to eq(4) }
+    end
+
+    it "leaves alone what was pulled elsewhere" do
+      elsewhere = connection.pull(queue)
+      connection.inbox { |inbox| inbox.pull(queue) }
+
+      expect(elsewhere).to be_alive
+      expect(elsewhere.ack).to be true
+      eventually { expect(connection.message_count(queue)).to eq(3) }
+    end
+
+    it "says that a queue does not exist, or has no name" do
+      connection.inbox do |inbox|
+        expect { inbox.pull("nosuch") }.to raise_error(AceMQ::AMQP::TransportError, /no queue 'nosuch'/)
+        expect { inbox.pull("q" * 256) }.to raise_error(ArgumentError, /queue/)
+        expect(inbox.pull(queue).body).to eq("1")
+      end
+    end
+
+    it "needs a transport that has one" do
+      plain = Class.new { def publish(**); end }.new
+
+      expect { AceMQ::AMQP::Connection.new(transport: plain).inbox { nil } }
+        .to raise_error(AceMQ::AMQP::ConfigurationError, /has no inbox/)
+    end
+  end
+
   it "drops a late ack when the delivery's channel is gone, and is handed the message again" do
     queue = new_queue(connection)
     connection.publish("late", to: queue)
