@@ -22,13 +22,14 @@ class Reader < ActiveRecord::Base
   self.abstract_class = true
 end
 
-# @return [Float] rows per second
+# @return [Float] rows per second, from the first that arrive on
 def drain(outbox, rows)
   outbox.clear
   outbox.fill(rows, "bound", destinations: DESTINATIONS)
   outbox.analyze
   outbox.with_relays(1, batch: BATCH) do
-    rows / Benchmarks.seconds { sleep 0.1 until outbox.arrived >= rows }
+    first = outbox.arrived_of(1)
+    (rows - first) / Benchmarks.seconds { outbox.arrived_of(rows) }
   end
 end
 
@@ -74,6 +75,7 @@ def claims(outbox)
     outbox.fill(FEW_NEW, "bound", destinations: DESTINATIONS, ids: "new")
     found["all published, and #{FEW_NEW} new ones"] = claim
   end
+  outbox.forget_snapshots
   outbox.analyze
   found["the snapshot closed, and vacuumed"] = claim
   found
@@ -81,9 +83,12 @@ end
 
 DATABASES.each do |database|
   outbox = Outbox.new(database)
-  few = Array.new(3) { drain(outbox, FEW) }
+  # The long one takes minutes, in which a machine has its moods: so the short ones are spread around it.
+  before = Array.new(5) { drain(outbox, FEW) }
+  many = drain(outbox, ROWS)
+  after = Array.new(5) { drain(outbox, FEW) }
   Benchmarks.report("#{database}: rows per second of one relay, batch #{BATCH}", "rows/s",
-                    "#{FEW} pending, median of 3" => Benchmarks.median(few), "#{ROWS} pending" => drain(outbox, ROWS))
+                    "#{FEW} pending, median of 10" => Benchmarks.median(before + after), "#{ROWS} pending" => many)
   Benchmarks.report("#{database}: a claim of 100 rows of #{DESTINATIONS} destinations, and back", "ms", claims(outbox))
   outbox.close
 end

@@ -49,9 +49,28 @@ class Outbox
     db.execute(@postgres ? "VACUUM ANALYZE acemq_outbox" : "ANALYZE TABLE acemq_outbox")
   end
 
+  # Waits until no other session keeps one: a vacuum would leave everything.
+  def forget_snapshots
+    return unless @postgres
+
+    others = "SELECT COUNT(*) FROM pg_stat_activity WHERE backend_xmin IS NOT NULL AND pid <> pg_backend_pid()"
+    sleep 0.05 until db.select_value(others).zero?
+  end
+
   # @return [Integer] messages that have arrived
   def arrived
     @connection.message_count(NAME)
+  end
+
+  # Waits for so many.
+  # @return [Integer] messages that have arrived
+  def arrived_of(count)
+    loop do
+      found = arrived
+      return found if found >= count
+
+      sleep 0.02
+    end
   end
 
   # Runs the block beside relays in processes of their own.

@@ -35,7 +35,10 @@ impl Inbox {
     /// `pull(queue) -> Array or nil`, see `parcel::unpack`
     fn pull(ruby: &Ruby, rb_self: &Self, queue: String) -> Result<Option<RArray>, Error> {
         if !rb_self.ours() {
-            return Err(Error::new(ruby.exception_arg_error(), "this was opened before the process forked; open another"));
+            return Err(Error::new(
+                ruby.exception_arg_error(),
+                "this was opened before the process forked; open another",
+            ));
         }
         pull(ruby, Arc::clone(&rb_self.core), queue)
     }

@@ -1,13 +1,14 @@
 # frozen_string_literal: true
 
 require_relative "../../deadline"
+require_relative "low_water_mark"
 
 module AceMQ
   module AMQP
     module Patterns
-      # A time before which a table has nothing to be claimed, so that claims need not look there. Beside an open
-      # snapshot, of a report or a backup, PostgreSQL keeps in its indexes whatever was published since, and every claim
-      # would step over all of it.
+      # Knows times before which a table, and each of its destinations, has nothing to be claimed, so that claims need not
+      # look there. Beside an open snapshot, of a report or a backup, PostgreSQL keeps in its indexes whatever was
+      # published since, and every claim would step over all of it.
       #
       # It is asked for when a search was slow, and soon forgotten: the next search goes over everything, and finds what
       # was dated earlier than it was written by more than {MARGIN}.
@@ -15,31 +16,36 @@ module AceMQ
       # @api private
       class LowWater
         # Seconds from which on a search is slow.
-        SLOW = 0.05
+        SLOW = 0.02
 
         # Seconds that the clocks of those who write may differ from the database's, and that may lie between the
-        # dating of a record and its writing.
-        MARGIN = 60
+        # dating of a record and its writing. What was published in so short a time is always stepped over.
+        MARGIN = 10
 
         # For how many times as long as it took to ask for it an answer is kept.
         KEPT = 40
 
         # How many times as long as it took to ask pass before it is asked for again, while searches are slow all the same.
-        AGAIN = 10
+        AGAIN = 20
+
+        # Destinations that are remembered, the last ones seen, for the time when they have nothing.
+        KNOWN = 300
 
         # What a database says of a table.
         #
-        # @!attribute oldest [Time, nil] when the oldest row was written that can be claimed now or later
+        # @!attribute heads [Array<Array(String, String, Time)>] exchange, routing key and, where there is a row that can be
+        #   claimed now or later, the oldest one's time, of all that have one or were asked for; in the order of the index
         # @!attribute at [Time] a time before this was asked
         # @!attribute unfinished [Integer] every transaction of a lower number is over, and this answer knows what it did
         # @!attribute unbegun [Integer] no transaction of a higher number had begun to write
-        Reading = Struct.new(:oldest, :at, :unfinished, :unbegun, keyword_init: true)
+        Reading = Struct.new(:heads, :at, :unfinished, :unbegun, keyword_init: true)
 
         def initialize
           @lock = Mutex.new
           @earlier = @mark = nil
           @until = @again = 0
           @forgotten = 0
+          @names = {}
         end
 
         # @param sql [OutboxSQL]
@@ -47,7 +53,20 @@ module AceMQ
         # @return [Object] what the search in the block found
         def around(sql)
           started = Deadline.now
-          yield(sql.since(mark)).tap { ask(sql) if Deadline.now - started >= SLOW && Deadline.now >= @again }
+          mark = current
+          yield(sql.since(mark)).tap do
+            now = Deadline.now
+            ask(sql) if (now - started >= SLOW || mark&.outdated?) && now >= @again
+          end
+        end
+
+        # @param names [Array<Array(String, String)>] destinations that had something to be claimed just now
+        def saw(names)
+          @lock.synchronize do
+            names.each { |name| @names[name] = @names.delete(name) || true }
+            @names.shift while @names.size > KNOWN
+            @mark&.saw(names)
+          end
         end
 
         # For whoever has just written what may become claimable and is dated long ago.
@@ -61,14 +80,14 @@ module AceMQ
 
         private
 
-        def mark
+        def current
           @mark if Deadline.now < @until
         end
 
         def ask(sql)
           started = Deadline.now
           forgotten = @forgotten
-          reading = sql.db.low_water(sql) or return
+          reading = sql.db.low_water(sql, @lock.synchronize { @names.keys }) or return
           seconds = Deadline.now - started
           @lock.synchronize { learn(reading, seconds) if forgotten == @forgotten }
         end
@@ -78,14 +97,13 @@ module AceMQ
         def learn(reading, seconds)
           first = @earlier.nil?
           known = over?(reading)
-          keep([reading.oldest, @earlier.at - MARGIN].compact.min, seconds) if known
+          keep(LowWaterMark.new(reading.heads, @earlier.at - MARGIN), seconds) if known
           @earlier = reading if first || known || reading.unbegun < @earlier.unbegun
           @again = Deadline.now + (first ? 0 : AGAIN * seconds)
         end
 
-        # Older servers reckon times in floating point.
         def keep(mark, seconds)
-          @mark = mark.floor(3)
+          @mark = mark
           @until = Deadline.now + (KEPT * seconds)
         end
 

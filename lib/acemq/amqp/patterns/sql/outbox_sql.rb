@@ -21,6 +21,8 @@ module AceMQ
         INLINE_BODY = 64 * 1024
 
         attr_reader :db, :table, :max_attempts
+        # @return [LowWaterMark, nil] before which nothing is claimable
+        attr_reader :mark
 
         # @param db [Dialects::Base]
         # @param table [Table]
@@ -39,13 +41,13 @@ module AceMQ
 
         # Live, as far as a claim looks.
         def claimable
-          @since_time ? "#{live} AND created_at >= #{db.time(@since_time, created_at)}" : live
+          mark ? "#{live} AND created_at >= #{db.time(mark.oldest, created_at)}" : live
         end
 
-        # @param time [Time, nil] before which nothing is claimable
+        # @param mark [LowWaterMark, nil]
         # @return [OutboxSQL]
-        def since(time)
-          time ? dup.tap { |other| other.since_time = time } : self
+        def since(mark)
+          mark ? dup.tap { |other| other.mark = mark } : self
         end
 
         def retired
@@ -119,7 +121,7 @@ module AceMQ
 
         protected
 
-        attr_writer :since_time
+        attr_writer :mark
       end
     end
   end

@@ -23,7 +23,7 @@ RSpec.describe AceMQ::AMQP::Patterns::ActiveRecordOutboxStore, "looking no furth
   end
 
   def bounded?(**options)
-    statements { claim_and_give_back(**options) }.any? { |sql| sql.include?("AND created_at >= '") }
+    statements { claim_and_give_back(**options) }.any?(/created_at >= (s\.since|')/)
   end
 
   # As if every claim were slow, and what it makes known were not forgotten.
@@ -66,6 +66,72 @@ RSpec.describe AceMQ::AMQP::Patterns::ActiveRecordOutboxStore, "looking no furth
         forget
         expect(claim_and_give_back(ordering: ordering)).to eq ["dated back", "new"]
       end
+    end
+
+    describe "new destinations" do
+      known = { "b" => %w[k m], "d" => ["k"] }
+      anew = { "before all" => %w[a k], "before the first key" => %w[b j], "with an empty key" => ["b", ""], "between two keys" => %w[b l],
+               "after the last key" => %w[b z], "of an exchange in between" => %w[c k], "before the other exchange's" => %w[d j],
+               "after all" => %w[d l], "after all exchanges" => %w[e k] }
+
+      before do
+        known.each { |exchange, keys| keys.each { |key| add("#{exchange}.#{key}", exchange: exchange, routing_key: key) } }
+        know_how_far
+      end
+
+      anew.each do |where, (exchange, key)|
+        it "are found #{where}" do
+          add("new", exchange: exchange, routing_key: key)
+
+          expect(claim_and_give_back).to match_array(%w[b.k b.m d.k new])
+        end
+      end
+
+      it "are all found soon, and several in one place too" do
+        anew.each_value { |exchange, key| 5.times { |n| add("#{exchange}.#{key}.#{n}", exchange: exchange, routing_key: key + n.to_s) } }
+
+        eventually { expect(claim_and_give_back.size).to eq 48 }
+        expect(bounded?).to be true
+      end
+    end
+
+    it "finds everything from nothing at all, and what comes again where everything was published" do
+      know_how_far
+      add("a", "b", routing_key: "one")
+      expect(claim_and_give_back).to eq %w[a b]
+      know_how_far
+      store.claim(2).settle(confirmed: %w[a b])
+      expect(claim_and_give_back).to eq []
+      add("c", routing_key: "one")
+
+      expect(claim_and_give_back).to eq ["c"]
+    end
+
+    # Whatever is added and held, in whatever batches: all of it goes out, and in order within a destination.
+    it "claims like one that looks everywhere" do
+      slow_claims
+      random = Random.new(RSpec.configuration.seed)
+      order = Hash.new { |hash, key| hash[key] = [] }
+      out = Hash.new { |hash, key| hash[key] = [] }
+      write = lambda do |number|
+        name = [%w[a b c].sample(random: random), %w[k l m n].sample(random: random)]
+        add(number.to_s, exchange: name[0], routing_key: name[1], created_at: Time.now + (number / 1e5))
+        order[name] << number.to_s
+      end
+      publish = lambda do
+        claim = store.claim(random.rand(1..6))
+        sent = claim.records.take(random.rand(0..6))
+        claim.settle(confirmed: sent.map(&:id), unsent: claim.records.drop(sent.size).map(&:id))
+        sent.each { |record| out[[record.exchange, record.routing_key]] << record.id }
+      end
+      150.times { |number| random.rand < 0.6 ? write.call(number) : publish.call }
+      eventually do
+        publish.call
+        expect(store.pending_count).to eq 0
+      end
+
+      expect(out).to eq order
+      expect(bounded?).to be true
     end
 
     it "finds what has been held for long" do

@@ -15,6 +15,9 @@ module AceMQ
 
           INDEX = %w[exchange_name routing_key created_at id].freeze
 
+          # See {#along_index}.
+          ALONG_INDEX = "SET LOCAL enable_bitmapscan = off; SET LOCAL jit = off"
+
           NEEDS = "PostgreSQL 12 or newer"
 
           def product
@@ -86,15 +89,15 @@ module AceMQ
 
           # @return [Array<String>] how the server would find candidates
           def claim_plan(sql)
-            connection.execute("SET LOCAL enable_bitmapscan = off; EXPLAIN #{heads(sql, nil, 100)}", "AceMQ plan").values.flatten
+            connection.execute("#{ALONG_INDEX}; EXPLAIN #{heads(sql, nil, 100)}", "AceMQ plan").values.flatten
           end
 
           # @return [DestinationPage]
           def destination_page(sql, after, size)
-            found = sql.destination_index ? along_index(heads(sql, after, size)) : rows(backlog(sql, after, size), "AceMQ claim")
-            marks, found = found.partition { |id, *| id.nil? }
+            found = look(sql, after, size)
+            ends, found = found.partition { |id, *| id.nil? }
             full = found.last[1, 2] if found.size >= size
-            DestinationPage.new(found, full || marks.first&.slice(1, 2))
+            DestinationPage.new(found, full || ends.first&.slice(1, 2))
           end
 
           # @return [Array<Array>] the rows that could be leased, as {OutboxRow.read} takes them, oldest first
@@ -117,20 +120,22 @@ module AceMQ
 
           # A snapshot's end is no number that nobody has yet, only the one after the last that is over: so one is drawn.
           #
-          # @return [LowWater::Reading, nil] nil where it would take too long to find out
-          def low_water(sql)
-            return unless sql.destination_index
+          # @param names [Array<Array(String, String)>] destinations that are known
+          # @return [LowWater::Reading, nil] nil where it would take too long to find out, or texts have an order of their own
+          def low_water(sql, names)
+            return unless sql.destination_index && destination_types(sql).all?(/\A(text|character varying)/)
 
-            heads, oldest, at, unfinished, unbegun = rows(<<~SQL, "AceMQ low water").first
-              WITH RECURSIVE #{head_rows(sql, nil)}, oldest AS (SELECT count(*) AS heads, min(created_at) AS created_at FROM head)
-              SELECT heads, #{readable_time(sql.created_at)}, extract(epoch FROM now()),
+            found = along_index(<<~SQL, "AceMQ low water")
+              WITH RECURSIVE #{head_rows(sql, nil)}
+              SELECT exchange_name, routing_key, #{readable_time(sql.created_at)}, extract(epoch FROM now()),
                      txid_snapshot_xmin(txid_current_snapshot()), txid_current()
-                FROM oldest
+                FROM (SELECT) once LEFT JOIN (#{destinations(sql, names)}) known ON TRUE ORDER BY exchange_name, routing_key
             SQL
-            return if heads.to_i >= HEADS
+            return if found.size >= HEADS
 
-            LowWater::Reading.new(oldest: oldest && read_time(oldest, sql.created_at), at: Time.at(at.to_r).utc,
-                                  unfinished: unfinished.to_i, unbegun: unbegun.to_i)
+            at, unfinished, unbegun = found.first[3, 3]
+            heads = found.filter_map { |exchange, key, time| [exchange, key, time && read_time(time, sql.created_at)] if exchange }
+            LowWater::Reading.new(heads: heads, at: Time.at(at.to_r).utc, unfinished: unfinished.to_i, unbegun: unbegun.to_i)
           end
 
           # @return [Integer]
@@ -172,13 +177,23 @@ module AceMQ
             "extract(epoch FROM clock_timestamp())"
           end
 
-          # While it takes the table for an empty one, the planner would rather read and sort the whole backlog for each
-          # destination than walk along the index. The setting is gone with the statement; in somebody's transaction,
-          # where it would stay, it is left alone.
-          def along_index(select)
-            return rows(select, "AceMQ claim") if connection.transaction_open?
+          # @return [Array<Array>] id, exchange, routing key, 0, time; of a row without an id see {#heads}
+          def look(sql, after, size)
+            return rows(backlog(sql, after, size), "AceMQ claim") unless sql.destination_index
 
-            connection.execute("SET LOCAL enable_bitmapscan = off; #{select}", "AceMQ claim").values
+            stretches = sql.mark&.stretches(after)
+            found = along_index(stretches ? near_heads(sql, stretches, size) : heads(sql, after, size), "AceMQ claim")
+            found.tap { sql.table.low_water.saw(found.map { |row| row[1, 2] }.uniq) }
+          end
+
+          # While it takes the table for an empty one, the planner would rather read and sort the whole backlog for each
+          # destination than walk along the index. And it takes a walk for so long that it compiles it first, for a
+          # second, where the walk itself takes a thousandth of that. The settings are gone with the statement; in
+          # somebody's transaction, where they would stay, they are left alone.
+          def along_index(select, name)
+            return rows(select, name) if connection.transaction_open?
+
+            connection.execute("#{ALONG_INDEX}; #{select}", name).values
           end
 
           # A standby, or a session that began while writing was off.
@@ -201,6 +216,56 @@ module AceMQ
           def heads(sql, after, size)
             <<~SQL
               WITH RECURSIVE #{head_rows(sql, after)},
+              #{pick(sql, size)}
+              SELECT id, exchange_name, routing_key, 0, created_at FROM pick
+              UNION ALL SELECT NULL, exchange_name, routing_key, 1, NULL FROM head
+               WHERE depth = #{HEADS} AND (SELECT COUNT(*) FROM pick) < #{size}
+              ORDER BY exchange_name, routing_key, created_at, id
+            SQL
+          end
+
+          # The same, looking at the heads where they are known to be and once between every two of them.
+          def near_heads(sql, stretches, size)
+            <<~SQL
+              WITH stretch (kind, exchange, low, high, since) AS (VALUES #{stretches.map { |one| stretch(sql, one) }.join(", ")}),
+              head AS (SELECT h.* FROM stretch s CROSS JOIN LATERAL (#{looks(sql)}) h),
+              #{pick(sql, size)}
+              SELECT id, exchange_name, routing_key, 0, created_at FROM pick
+              ORDER BY exchange_name, routing_key, created_at, id
+            SQL
+          end
+
+          def stretch(sql, stretch)
+            texts = [stretch.exchange, stretch.low, stretch.high].map { |text| "#{text ? quote(text) : "NULL"}::text" }
+            "('#{stretch.kind}', #{texts.join(", ")}, #{time(stretch.since, sql.created_at)}::#{sql.created_at.sql_type})"
+          end
+
+          # Those that have a head, and those that are known.
+          def destinations(sql, names)
+            heads = "SELECT exchange_name, routing_key, created_at FROM head"
+            heads += " UNION ALL SELECT *, NULL FROM (VALUES #{names.map { |name| typed(sql, name) }.join(", ")}) names" if names.any?
+            "SELECT exchange_name, routing_key, min(created_at) AS created_at FROM (#{heads}) every GROUP BY 1, 2"
+          end
+
+          def typed(sql, name)
+            "(#{name.zip(destination_types(sql)).map { |text, type| "#{quote(text)}::#{type}" }.join(", ")})"
+          end
+
+          def destination_types(sql)
+            INDEX.first(2).map { |column| sql.table[column].sql_type }
+          end
+
+          # One for each kind of stretch, of which a stretch takes its own.
+          def looks(sql)
+            columns = INDEX.join(", ")
+            LowWaterMark::KINDS.map do |kind, condition|
+              "(SELECT #{columns}, #{sql.held} AS held FROM #{sql.table.quoted} WHERE s.kind = '#{kind}' AND #{condition} " \
+                "AND #{sql.live} AND created_at >= s.since ORDER BY #{columns} LIMIT 1)"
+            end.join(" UNION ALL ")
+          end
+
+          def pick(sql, size)
+            <<~SQL.strip
               pick AS MATERIALIZED (
                 SELECT r.id, o.exchange_name, o.routing_key, r.created_at
                   FROM (SELECT * FROM head WHERE NOT held) o
@@ -213,15 +278,11 @@ module AceMQ
                         ORDER BY created_at, id LIMIT #{size}) p) w
                     WHERE w.open) r
                  LIMIT #{size})
-              SELECT id, exchange_name, routing_key, 0, created_at FROM pick
-              UNION ALL SELECT NULL, exchange_name, routing_key, 1, NULL FROM head
-               WHERE depth = #{HEADS} AND (SELECT COUNT(*) FROM pick) < #{size}
-              ORDER BY exchange_name, routing_key, created_at, id
             SQL
           end
 
           def head_rows(sql, after)
-            columns = "exchange_name, routing_key, created_at, id"
+            columns = INDEX.join(", ")
             one = "FROM #{sql.table.quoted} WHERE #{sql.claimable} %s ORDER BY #{columns} LIMIT 1"
             <<~SQL.strip
               head AS (
