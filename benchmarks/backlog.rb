@@ -5,6 +5,7 @@
 #
 #   ruby benchmarks/backlog.rb       starts a RabbitMQ, a PostgreSQL and a MariaDB of its own
 #   DATABASES=postgres,mariadb ROWS=1000000 FEW=10000 PUBLISHED=150000 BATCH=500
+#   POOL=1024                        MiB of memory and log for a MariaDB of our own; with its 128 the million is read from disk
 
 require_relative "outbox"
 
@@ -13,6 +14,7 @@ ROWS = Benchmarks.number("ROWS", 1_000_000)
 FEW = Benchmarks.number("FEW", 10_000)
 PUBLISHED = Benchmarks.number("PUBLISHED", 150_000)
 BATCH = Benchmarks.number("BATCH", 500)
+POOL = Benchmarks.number("POOL", 1024)
 DESTINATIONS = 99
 CLAIMS = 31
 FEW_NEW = 200
@@ -83,6 +85,7 @@ end
 
 DATABASES.each do |database|
   outbox = Outbox.new(database)
+  outbox.memory(POOL)
   # The long one takes minutes, in which a machine has its moods: so the short ones are spread around it.
   before = Array.new(5) { drain(outbox, FEW) }
   many = drain(outbox, ROWS)

@@ -23,6 +23,15 @@ class Outbox
     @connection.declare_exchange(NAME, kind: "topic")
   end
 
+  # Gives a MariaDB of ours so much room for tables, and as much for its log, without which it writes the tables all the
+  # while; PostgreSQL uses the machine's cache besides its own.
+  # @param mebibytes [Integer]
+  def memory(mebibytes)
+    return if @postgres || !AceMQ::TestServers.mariadb.ours?
+
+    %w[buffer_pool_size log_file_size].each { |name| db.execute("SET GLOBAL innodb_#{name} = #{mebibytes * 1024 * 1024}") }
+  end
+
   # An empty table, and an empty queue for every routing key that begins with "bound.".
   def clear
     db.drop_table(:acemq_outbox, if_exists: true)

@@ -87,7 +87,7 @@ module AceMQ
         def ask(sql)
           started = Deadline.now
           forgotten = @forgotten
-          reading = sql.db.low_water(sql, @lock.synchronize { @names.keys }) or return
+          reading = sql.db.low_water(sql, @lock.synchronize { @names.keys })
           seconds = Deadline.now - started
           @lock.synchronize { learn(reading, seconds) if forgotten == @forgotten }
         end
@@ -96,10 +96,12 @@ module AceMQ
         # it is dated no earlier than that, or counted among the rows of this reading.
         def learn(reading, seconds)
           first = @earlier.nil?
+          @again = Deadline.now + (reading && first ? 0 : AGAIN * seconds)
+          return unless reading
+
           known = over?(reading)
           keep(LowWaterMark.new(reading.heads, @earlier.at - MARGIN), seconds) if known
           @earlier = reading if first || known || reading.unbegun < @earlier.unbegun
-          @again = Deadline.now + (first ? 0 : AGAIN * seconds)
         end
 
         def keep(mark, seconds)

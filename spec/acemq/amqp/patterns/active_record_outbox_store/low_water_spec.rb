@@ -56,6 +56,16 @@ RSpec.describe AceMQ::AMQP::Patterns::ActiveRecordOutboxStore, "looking no furth
       expect(statements { 3.times { claim_and_give_back } }.grep(/txid_current/)).to eq []
     end
 
+    it "does not ask every time where there are too many destinations" do
+      slow_claims
+      stub_const("#{water}::AGAIN", 1e9)
+      stub_const("AceMQ::AMQP::Patterns::Dialects::PostgreSQL::HEADS", 3)
+      4.times { |n| add(n.to_s, routing_key: n.to_s) }
+      asked = statements { 4.times { expect(claim_and_give_back).to eq %w[0 1 2 3] } }
+
+      expect(asked.grep(/txid_current/).size).to eq 1
+    end
+
     %i[destination strict none].each do |ordering|
       it "passes over what is dated back, ordering #{ordering.inspect}, until it looks at everything again" do
         add("new")

@@ -112,10 +112,13 @@ module AceMQ
 
           # @return [Float, nil] seconds
           def oldest_age(sql)
-            age = "max(#{seconds_since(sql.created_at)})"
-            source = sql.destination_index ? "head" : "#{sql.table.quoted} WHERE #{sql.live}"
-            with = "WITH RECURSIVE #{head_rows(sql, nil)} " if sql.destination_index
-            rows("#{with}SELECT #{age} FROM #{source}", "AceMQ age").dig(0, 0)&.to_f
+            age = "SELECT max(#{seconds_since(sql.created_at)}) FROM"
+            found = if sql.destination_index
+                      along_index("WITH RECURSIVE #{head_rows(sql, nil)} #{age} head", "AceMQ age")
+                    else
+                      rows("#{age} #{sql.table.quoted} WHERE #{sql.live}", "AceMQ age")
+                    end
+            found.dig(0, 0)&.to_f
           end
 
           # A snapshot's end is no number that nobody has yet, only the one after the last that is over: so one is drawn.
