@@ -39,6 +39,13 @@ module AceMQ
       # over anything but lists of text.
       COPIES = %w[CC BCC].freeze
 
+      # How often a message came back to its quorum queue, which drops it when that is beyond its delivery limit.
+      DELIVERY_COUNT = "x-delivery-count"
+
+      # Whose content belongs to the broker or to one publish, and is wrong on the next: the ones would send further
+      # copies, the count is that of another queue.
+      STALE = [*COPIES, DELIVERY_COUNT].freeze
+
       INT64 = (-(2**63)..((2**63) - 1))
 
       # Headers travel in one frame, of 131072 bytes unless the broker is set up

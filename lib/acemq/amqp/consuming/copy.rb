@@ -11,10 +11,6 @@ module AceMQ
       #
       # @api private
       class Copy
-        # Whose content belongs to the broker or to one publish, and is wrong on the next: CC and BCC would send
-        # further copies, the count is that of another queue.
-        STALE = [*Headers::COPIES, "x-delivery-count"].freeze
-
         # The broker drops a message, silently, that expires towards a queue which it says to have expired from before.
         DEATHS = "x-death"
 
@@ -68,7 +64,7 @@ module AceMQ
           return false if @trimmed
 
           @trimmed = true
-          @headers = @headers.slice(Headers::ATTEMPT, Headers::ERROR, *STALE, DEATHS)
+          @headers = @headers.slice(Headers::ATTEMPT, Headers::ERROR, *Headers::STALE, DEATHS)
           error = @headers[Headers::ERROR]
           @headers[Headers::ERROR] = ErrorText.cut(error, SHORT_ERROR_BYTES) if error
           true
@@ -88,7 +84,7 @@ module AceMQ
         # What changes; nil takes a header away. Those of the message itself stay as they were received.
         def headers(envelope)
           own = envelope.to_headers.select { |name, _| name.start_with?(Headers::RESERVED_PREFIX) }.except(*Headers::ROUTE)
-          stale = rung ? STALE + [DEATHS] : STALE
+          stale = rung ? Headers::STALE + [DEATHS] : Headers::STALE
           stale.each { |name| own[name] = nil if envelope.headers.key?(name) }
           own
         end

@@ -6,6 +6,7 @@ require_relative "../deadline"
 require_relative "../envelope"
 require_relative "../errors"
 require_relative "../headers"
+require_relative "../log"
 require_relative "../message"
 require_relative "../naming"
 require_relative "../short_string"
@@ -66,10 +67,7 @@ module AceMQ
 
         # A connection dials again by itself, and what is held here would be among what it pulls then.
         def next_delivery(inbox)
-          inbox.pull(@from).tap do |delivery|
-            # The first one kept speaks for all: they came by one channel.
-            check_held(@kept || delivery)
-          end
+          inbox.pull(@from).tap { |delivery| check_held(@kept || delivery) }
         end
 
         def check_held(delivery)
@@ -82,8 +80,38 @@ module AceMQ
           chosen = matching?(delivery)
           return move(delivery) if chosen && !@result.dry_run?
 
-          @kept ||= delivery
+          put_back(delivery)
           chosen ? @result.replay : @result.skip
+        end
+
+        # A quorum queue counts what goes back to it, and drops what did so more often than its delivery limit says (20
+        # times, where nothing else is said, since RabbitMQ 4.0). So what has been counted goes back as a copy.
+        def put_back(delivery)
+          kept(delivery) unless counted?(delivery) && renewed?(delivery)
+        end
+
+        # The first one kept speaks for all: they came by one channel.
+        def kept(delivery)
+          @kept ||= delivery
+        end
+
+        def counted?(delivery)
+          count = (delivery.headers || {})[Headers::DELIVERY_COUNT]
+          count.is_a?(Integer) && count.positive?
+        end
+
+        def renewed?(delivery)
+          check_held(delivery)
+          ReplayCopy.new(delivery).publish(@connection.transport, exchange: "", routing_key: @from)
+          acknowledge(delivery)
+          true
+        rescue PublishError => e
+          raise if e.scope == :connection
+
+          # A full queue: it is held for the time being.
+          warn_once("#{@from} takes no copies of what it holds (#{e.message}), so that this goes back as it is: each time nearer " \
+                    "to the queue's delivery limit, beyond which the broker drops it")
+          false
         end
 
         # A filter that raises leaves every message where it was.
@@ -93,7 +121,7 @@ module AceMQ
 
         def move(delivery)
           check_held(delivery)
-          ReplayCopy.new(delivery, from: @from, restart: @restart)
+          ReplayCopy.moved(delivery, from: @from, restart: @restart)
                     .publish(@connection.transport, exchange: @exchange, routing_key: @routing_key)
           @result.replay
           acknowledge(delivery)
@@ -101,14 +129,19 @@ module AceMQ
           # One that cannot be carried must not keep the others.
           raise unless e.scope == :record
 
-          @kept ||= delivery
+          put_back(delivery)
           @result.refuse(e)
+        end
+
+        def warn_once(text)
+          Log.warn(text) unless @warned
+          @warned = true
         end
 
         def acknowledge(delivery)
           return unless delivery.ack == false
 
-          raise TransportError, "the link to the broker was lost before the last of them was acknowledged: it is in both places now"
+          raise TransportError, "the link to the broker was lost before the last of them was acknowledged: there are two of it now"
         end
 
         def message(delivery)

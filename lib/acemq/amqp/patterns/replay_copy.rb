@@ -6,7 +6,7 @@ require_relative "../headers"
 module AceMQ
   module AMQP
     module Patterns
-      # A message of a replay on its way: everything as it was, and where it has been.
+      # A message of a replay on its way: everything as it was but for some headers.
       #
       # @api private
       class ReplayCopy
@@ -17,11 +17,25 @@ module AceMQ
         # @param delivery [Delivery]
         # @param from [String] the queue it was in
         # @param restart [Boolean]
-        def initialize(delivery, from:, restart:)
+        # @return [ReplayCopy] that says where it has been
+        def self.moved(delivery, from:, restart:)
+          afresh = restart ? { Headers::ATTEMPT => 1, Headers::ERROR => nil } : {}
+          new(delivery, FROM => from, AT => Process.clock_gettime(Process::CLOCK_REALTIME, :millisecond),
+                        COUNT => count((delivery.headers || {})[COUNT]) + 1, **afresh)
+        end
+
+        # Libraries differ in what they write.
+        private_class_method def self.count(value)
+          value = value.to_i if value.is_a?(String) && value.match?(/\A\d{1,9}\z/)
+          value.is_a?(Integer) && value.between?(0, 2**31) ? value : 0
+        end
+
+        # @param delivery [Delivery]
+        # @param changes [Hash] of its headers; nil takes one away
+        def initialize(delivery, changes = {})
           @delivery = delivery
           @received = (delivery.headers || {}).to_h.transform_keys(&:to_s)
-          @changes = { FROM => from, AT => Process.clock_gettime(Process::CLOCK_REALTIME, :millisecond),
-                       COUNT => count + 1, **(restart ? afresh : {}), **stale }
+          @changes = changes.merge(stale)
         end
 
         # @return [void] once it is confirmed
@@ -36,20 +50,8 @@ module AceMQ
 
         private
 
-        def afresh
-          { Headers::ATTEMPT => 1, Headers::ERROR => nil }
-        end
-
-        # The broker would send further copies to these queues.
         def stale
-          Headers::COPIES.select { |name| @received.key?(name) }.to_h { |name| [name, nil] }
-        end
-
-        # Libraries differ in what they write.
-        def count
-          value = @received[COUNT]
-          value = value.to_i if value.is_a?(String) && value.match?(/\A\d{1,9}\z/)
-          value.is_a?(Integer) && value.between?(0, 2**31) ? value : 0
+          Headers::STALE.select { |name| @received.key?(name) }.to_h { |name| [name, nil] }
         end
 
         def parts(exchange, routing_key)

@@ -156,6 +156,43 @@ RSpec.describe AceMQ::AMQP::Patterns, ".replay" do
       expect(bodies("orders.dlq")).to eq(["2"])
     end
 
+    describe "of messages that came back to their queue before" do
+      before { bury(*1..3, headers: { "x-delivery-count" => 2 }) }
+
+      def refuse(scope)
+        transport.singleton_class.prepend(Module.new do
+          define_method(:publish) do |**message|
+            raise AceMQ::AMQP::PublishError.new("full", scope: scope) if message[:routing_key] == "orders.dlq"
+
+            super(**message)
+          end
+        end)
+      end
+
+      it "puts them back as copies, in their order" do
+        expect(replay { |message| message.payload == 2 }).to have_attributes(replayed: 1, skipped: 2)
+        copies = transport.published.last(3)
+        expect(copies.map { |copy| [copy.routing_key, copy.body] }).to eq([%w[orders.dlq 1], %w[orders 2], %w[orders.dlq 3]])
+        expect(copies.flat_map { |copy| copy.headers.keys }).not_to include("x-delivery-count")
+        expect(bodies("orders.dlq")).to eq(%w[1 3])
+      end
+
+      it "holds them when the queue takes no copies, and says once what that means" do
+        refuse(:destination)
+        expect(AceMQ::AMQP::Log).to receive(:warn).once.with(/orders.dlq takes no copies.*full.*delivery limit/)
+
+        expect(replay(dry_run: true)).to have_attributes(replayed: 3, ended: :finished)
+        expect(transport.message_count("orders.dlq")).to eq(3)
+      end
+
+      it "ends when the broker is lost meanwhile" do
+        refuse(:connection)
+
+        expect { replay(dry_run: true) }.to raise_error(AceMQ::AMQP::Patterns::ReplayFailed, /after 0 of 3 messages.*full/)
+        expect(transport.message_count("orders.dlq")).to eq(3)
+      end
+    end
+
     it "loses nothing when the filter raises" do
       bury(*1..3)
 
@@ -231,6 +268,54 @@ RSpec.describe AceMQ::AMQP::Patterns, ".replay" do
 
         eventually { expect(connection.message_count(dead)).to eq(60) }
         expect(drain(connection, dead).map { |message| Integer(message.body) }).to public_send(matcher, (1..60).to_a)
+      end
+    end
+
+    describe "of a queue that drops what came back to it too often" do
+      let(:limit) { { "x-delivery-limit" => 3 } }
+      let(:dead) { new_queue(connection, "#{queue}.dlq", queue_type: :quorum, arguments: limit) }
+
+      def numbers(name, count)
+        eventually { expect(connection.message_count(name)).to eq(count) }
+        drain(connection, name).map { |message| Integer(message.body) }
+      end
+
+      it "loses nothing however often it is looked at, and changes nothing but the place" do
+        connection.publish_all((1..3).to_a, to: dead, headers: { "tenant" => "acme" }, attempt: 5, error: "gave up")
+        10.times do
+          eventually { expect(connection.message_count(dead)).to eq(3) }
+          expect(replay(from: dead, dry_run: true)).to have_attributes(total: 3, replayed: 3)
+        end
+
+        eventually { expect(connection.message_count(dead)).to eq(3) }
+        seen = drain(connection, dead)
+        expect(seen.map { |message| Integer(message.body) }).to contain_exactly(1, 2, 3)
+        expect(seen.map(&:headers)).to all(include("tenant" => "acme", "x-acemq-attempt" => 5, "x-acemq-error" => "gave up"))
+        expect(seen.flat_map { |message| message.headers.keys }.grep(/replay/)).to be_empty
+      end
+
+      it "puts back what was counted beside what was not" do
+        connection.publish_all([1, 2], to: dead)
+        10.times do |turn|
+          connection.publish(turn + 3, to: dead)
+          eventually { expect(connection.message_count(dead)).to eq(turn + 3) }
+          replay(from: dead, dry_run: true)
+        end
+
+        expect(numbers(dead, 12)).to match_array(1..12)
+      end
+
+      it "loses nothing of what a filter passes by, and moves the rest without its count" do
+        connection.publish_all((1..3).to_a, to: dead)
+        10.times do
+          eventually { expect(connection.message_count(dead)).to eq(3) }
+          replay(from: dead) { false }
+        end
+        eventually { expect(connection.message_count(dead)).to eq(3) }
+        expect(replay(from: dead) { |message| message.payload == 2 }).to have_attributes(replayed: 1, skipped: 2)
+
+        expect(drain(connection, queue).map { |message| message.headers["x-delivery-count"] }).to eq([nil])
+        expect(numbers(dead, 2)).to contain_exactly(1, 3)
       end
     end
 
@@ -318,7 +403,7 @@ RSpec.describe AceMQ::AMQP::Patterns, ".replay" do
         end
         failure = failed
 
-        expect(failure.message).to match(/after 2 of 6 messages.*the last of them.*both/)
+        expect(failure.message).to match(/after 2 of 6 messages.*the last of them.*two of it/)
         expect([numbers(queue, 2), numbers(dead, 5)]).to eq([[1, 2], [2, 3, 4, 5, 6]])
       end
     end
