@@ -177,6 +177,16 @@ RSpec.describe AceMQ::AMQP::Patterns, ".replay" do
         expect(bodies("orders.dlq")).to eq(%w[1 3])
       end
 
+      it "does so behind one that did not" do
+        bodies("orders.dlq")
+        bury(1)
+        bury(2, headers: { "x-delivery-count" => 2 })
+
+        expect { replay(dry_run: true) }.to change { transport.published.size }.by(1)
+        expect(transport.published.last).to have_attributes(routing_key: "orders.dlq", body: "2")
+        expect(bodies("orders.dlq")).to contain_exactly("1", "2")
+      end
+
       it "holds them when the queue takes no copies, and says once what that means" do
         refuse(:destination)
         expect(AceMQ::AMQP::Log).to receive(:warn).once.with(/orders.dlq takes no copies.*full.*delivery limit/)

@@ -105,7 +105,8 @@ module AceMQ
             table.quoted
           end
 
-          # @param names [Array<Array(String, String)>] destinations that are known
+          # @param _sql [OutboxSQL]
+          # @param _names [Array<Array(String, String)>] destinations that are known
           # @return [LowWater::Reading, nil] nil where what is published is in no claim's way
           def low_water(_sql, _names)
             nil
