@@ -1,6 +1,7 @@
 # frozen_string_literal: true
 
 require_relative "accepted_keywords"
+require_relative "clock"
 require_relative "deadline"
 require_relative "log"
 require_relative "retry_ladder"
@@ -220,11 +221,11 @@ module AceMQ
       end
 
       def decide(original)
-        started = Deadline.now
+        started = Clock.now
         meter.observe(Telemetry::CONSUME_ATTEMPTS, original.envelope.attempt, queue: queue) if meter.on?
         Consuming::Work.new(@desk, original) do |settlement|
           original.decided!
-          record(settlement, Deadline.now - started) if meter.on?
+          record(settlement, Clock.now - started) if meter.on?
         end.settlement
       end
 

@@ -1,5 +1,7 @@
 # frozen_string_literal: true
 
+require_relative "clock"
+
 module AceMQ
   module AMQP
     # One point in time that several waits share.
@@ -17,12 +19,7 @@ module AceMQ
           raise ArgumentError, "timeout must be seconds, 0 or more, not #{seconds.inspect}"
         end
 
-        new(now + seconds)
-      end
-
-      # Not the wall clock, which may be set.
-      def self.now
-        Process.clock_gettime(Process::CLOCK_MONOTONIC)
+        new(Clock.now + seconds)
       end
 
       def initialize(at)
@@ -31,7 +28,7 @@ module AceMQ
 
       # @return [Float] seconds that may be waited now: 0 when it has passed, and never more than {LONGEST_WAIT}
       def left
-        (@at - self.class.now).clamp(0.0, LONGEST_WAIT)
+        (@at - Clock.now).clamp(0.0, LONGEST_WAIT)
       end
 
       # @return [Boolean]

@@ -1,7 +1,7 @@
 # frozen_string_literal: true
 
 require "timeout"
-require_relative "deadline"
+require_relative "clock"
 require_relative "errors"
 
 module AceMQ
@@ -146,11 +146,11 @@ module AceMQ
 
         # Asking for a queue that is there costs the broker less than a new one each time.
         def probe(consumers)
-          started = Deadline.now
+          started = Clock.now
           Timeout.timeout(@timeout) do
             consumers.empty? ? @connection.probe_queue.round_trip : @connection.queue_exists?(consumers.first.queue)
           end
-          @parts[:round_trip_ms] = ((Deadline.now - started) * 1000).round(2)
+          @parts[:round_trip_ms] = ((Clock.now - started) * 1000).round(2)
         rescue ConfigurationError
           # A transport of the application's own that cannot be asked.
           nil

@@ -1,6 +1,7 @@
 # frozen_string_literal: true
 
 require "json"
+require_relative "../amqp/clock"
 require_relative "duration"
 
 module AceMQ
@@ -15,7 +16,7 @@ module AceMQ
       def initialize(name, json: false)
         @name = name
         @json = json
-        @said_at = now
+        @said_at = AMQP::Clock.now
       end
 
       # @param step [Operations::Drain::Progress]
@@ -29,17 +30,13 @@ module AceMQ
       # @param last [Boolean] whether it stays
       def tell(text, last: false)
         return write_over(text, last) if $stdout.tty?
-        return unless last || now - @said_at >= EVERY
+        return unless last || AMQP::Clock.now - @said_at >= EVERY
 
-        @said_at = now
+        @said_at = AMQP::Clock.now
         line(text)
       end
 
       private
-
-      def now
-        Process.clock_gettime(Process::CLOCK_MONOTONIC)
-      end
 
       def drained_text(step)
         parts = [format("%s: %d published, %d left (%d %%)", @name, step.published, step.left, step.percent.floor),

@@ -65,7 +65,7 @@ module AceMQ
       # @return [Progress] the last one
       # @raise [StandardError] what the database raised
       def run
-        @began = @moved = clock
+        @began = @moved = AMQP::Clock.now
         recount
         loop do
           moved = sweep
@@ -82,7 +82,7 @@ module AceMQ
       # Honours backoff: hammering a destination that takes nothing helps nobody.
       def sweep
         published = count { @relay.sweep(ignore_backoff: false) }
-        @moved = clock if published.positive?
+        @moved = AMQP::Clock.now if published.positive?
         published.positive?
       end
 
@@ -92,7 +92,7 @@ module AceMQ
         @error = nil if published.positive?
         @published += published
         @left -= published
-        recount if published.zero? || @left < 1 || clock - @counted > RECOUNT
+        recount if published.zero? || @left < 1 || AMQP::Clock.now - @counted > RECOUNT
         published
       rescue AMQP::TransportError => e
         @error = e
@@ -104,21 +104,17 @@ module AceMQ
 
       # @return [Integer]
       def recount
-        @counted = clock
+        @counted = AMQP::Clock.now
         @left = @store.pending_count
       end
 
       def progress
-        Progress.new(published: @published, left: @left, seconds: clock - @began, error: @error)
+        Progress.new(published: @published, left: @left, seconds: AMQP::Clock.now - @began, error: @error)
       end
 
       def over?
-        now = clock
+        now = AMQP::Clock.now
         now - @moved > @patience || (@timeout && now - @began > @timeout)
-      end
-
-      def clock
-        Process.clock_gettime(Process::CLOCK_MONOTONIC)
       end
     end
   end

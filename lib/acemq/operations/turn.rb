@@ -20,7 +20,7 @@ module AceMQ
       # @return [Integer] rows published
       # @raise [StandardError] the first failure, once everything else is done
       def run
-        deadline = clock + @seconds
+        deadline = AMQP::Clock.now + @seconds
         published = 0
         until over?(deadline)
           found = sweep
@@ -48,11 +48,7 @@ module AceMQ
 
       # Without a broker the next run is early enough.
       def over?(deadline)
-        @gone || @failures >= @patience || clock > deadline
-      end
-
-      def clock
-        Process.clock_gettime(Process::CLOCK_MONOTONIC)
+        @gone || @failures >= @patience || AMQP::Clock.now > deadline
       end
     end
   end

@@ -1,6 +1,7 @@
 # frozen_string_literal: true
 
 require "socket"
+require_relative "../amqp/clock"
 require_relative "probe"
 
 module AceMQ
@@ -79,10 +80,10 @@ module AceMQ
 
       # @return [String, nil] nil for a client that does not come to an end
       def read_head(socket)
-        deadline = clock + PATIENCE
+        deadline = AMQP::Clock.now + PATIENCE
         head = +""
         until head.include?("\r\n\r\n") || head.bytesize > LONGEST
-          return unless socket.wait_readable([deadline - clock, 0].max)
+          return unless socket.wait_readable([deadline - AMQP::Clock.now, 0].max)
 
           head << socket.readpartial(1_024)
         end
@@ -97,10 +98,6 @@ module AceMQ
       rescue StandardError => e
         AceMQ::Rails.logger.error("acemq: the probe could not answer: #{e.class}: #{e.message}")
         [500, {}, []]
-      end
-
-      def clock
-        Process.clock_gettime(Process::CLOCK_MONOTONIC)
       end
     end
   end

@@ -1,5 +1,6 @@
 # frozen_string_literal: true
 
+require_relative "../clock"
 require_relative "../deadline"
 require_relative "../log"
 
@@ -34,7 +35,7 @@ module AceMQ
           @mutex.synchronize do
             return false if @closed
 
-            insert(Entry.new(Deadline.now + delay, copy))
+            insert(Entry.new(Clock.now + delay, copy))
             start unless @thread&.alive?
             @changed.broadcast
           end

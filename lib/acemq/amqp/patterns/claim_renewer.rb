@@ -1,7 +1,7 @@
 # frozen_string_literal: true
 
 require_relative "../log"
-require_relative "relay/clock"
+require_relative "../clock"
 require_relative "relay/surroundings"
 
 module AceMQ
@@ -26,7 +26,7 @@ module AceMQ
 
         # @!attribute call  [#call] renews; answers whether the claim still stands, or {LATER}
         # @!attribute lease [Numeric] seconds
-        # @!attribute due   [Float] on {Relay::Clock}
+        # @!attribute due   [Float] on {Clock}
         # @!attribute ends  [Float] when it is not renewed any more
         Held = Struct.new(:call, :lease, :due, :ends)
 
@@ -56,7 +56,7 @@ module AceMQ
         # @yield the handler; once it has ended, no renewal is under way
         # @return [Object] what the block returns
         def during(renewal, lease:, limit:)
-          now = Relay::Clock.now
+          now = Clock.now
           held = Held.new(renewal, lease, now + (lease / EVERY), now + limit)
           hold(held)
           yield
@@ -90,14 +90,14 @@ module AceMQ
           @lock.synchronize do
             until (@busy = due)
               nearest = @held.each_key.map(&:due).min
-              @changed.wait(@lock, nearest && [nearest - Relay::Clock.now, 0].max)
+              @changed.wait(@lock, nearest && [nearest - Clock.now, 0].max)
             end
             @busy
           end
         end
 
         def due
-          now = Relay::Clock.now
+          now = Clock.now
           @held.delete_if { |held, _| held.ends <= now }
           @held.each_key.find { |held| held.due <= now }
         end
@@ -107,11 +107,11 @@ module AceMQ
         end
 
         def renew(held)
-          asked_at = Relay::Clock.now
+          asked_at = Clock.now
           stands = Relay::Surroundings.wrap { held.call.call }
           held.due = stands ? asked_at + (held.lease / parts(stands)) : held.ends
         rescue StandardError => e
-          held.due = Relay::Clock.now + (held.lease / AGAIN)
+          held.due = Clock.now + (held.lease / AGAIN)
           Log.warn("an idempotency claim could not be renewed and is tried again: #{e.message} (#{e.class})")
         ensure
           @lock.synchronize do

@@ -1,5 +1,7 @@
 # frozen_string_literal: true
 
+require_relative "../../amqp/clock"
+
 module AceMQ
   module Rails
     class Probe
@@ -54,21 +56,17 @@ module AceMQ
         private
 
         def asked(question)
-          return @thread if @pid == Process.pid && (@thread.alive? || clock < @good_until)
+          return @thread if @pid == Process.pid && (@thread.alive? || AMQP::Clock.now < @good_until)
 
           @pid = Process.pid # a forked child has inherited the answer, if there was one, and not the thread
           @thread = Thread.new { timed(question) }.tap { |thread| thread.report_on_exception = false }
         end
 
         def timed(question)
-          began = clock
+          began = AMQP::Clock.now
           @last = question.call
         ensure
-          @good_until = clock + [@fresh, (clock - began) * REST].max
-        end
-
-        def clock
-          Process.clock_gettime(Process::CLOCK_MONOTONIC)
+          @good_until = AMQP::Clock.now + [@fresh, (AMQP::Clock.now - began) * REST].max
         end
       end
     end

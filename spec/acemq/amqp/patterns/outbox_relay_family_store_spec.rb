@@ -87,7 +87,7 @@ RSpec.describe AceMQ::AMQP::Patterns::OutboxRelay, "over a store that cannot cla
 
   it "sends nothing from memory for longer than a lease may be" do
     transport.script("a", Errno::ECONNRESET.new, nil)
-    clock = AceMQ::AMQP::Patterns::Relay::Clock
+    clock = AceMQ::AMQP::Clock
     now = clock.now
     allow(clock).to receive(:now) { now }
     expect { relay.sweep }.to raise_error(Errno::ECONNRESET)

@@ -312,10 +312,10 @@ RSpec.describe AceMQ::AMQP::Patterns::OutboxRelay, "#start" do
       pipeline.stalled = true
       relay = self.relay.start
       eventually { expect(pipeline.tickets).not_to be_empty }
-      began = AceMQ::AMQP::Patterns::Relay::Clock.now
+      began = AceMQ::AMQP::Clock.now
       relay.close(timeout: 0.5)
 
-      expect(AceMQ::AMQP::Patterns::Relay::Clock.now - began).to be < 2
+      expect(AceMQ::AMQP::Clock.now - began).to be < 2
       expect(pipeline.tickets.last.cancelled).to be true
       expect(store.leased).to be_empty
       expect(store.attempts.values).to eq [0]

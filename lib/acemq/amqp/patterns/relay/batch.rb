@@ -1,7 +1,7 @@
 # frozen_string_literal: true
 
 require_relative "blame"
-require_relative "clock"
+require_relative "../../clock"
 require_relative "instrument"
 require_relative "lanes"
 require_relative "outcomes"

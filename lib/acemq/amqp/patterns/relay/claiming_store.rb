@@ -1,7 +1,7 @@
 # frozen_string_literal: true
 
 require_relative "../failpoint"
-require_relative "clock"
+require_relative "../../clock"
 require_relative "instrument"
 require_relative "verdicts"
 

@@ -2,7 +2,7 @@
 
 require_relative "../failpoint"
 require "set"
-require_relative "clock"
+require_relative "../../clock"
 require_relative "instrument"
 require_relative "surroundings"
 require_relative "verdicts"

@@ -1,6 +1,6 @@
 # frozen_string_literal: true
 
-require_relative "../../deadline"
+require_relative "../../clock"
 require_relative "low_water_mark"
 
 module AceMQ
@@ -52,10 +52,10 @@ module AceMQ
         # @yieldparam sql [OutboxSQL] the same, or one that does not look before the mark
         # @return [Object] what the search in the block found
         def around(sql)
-          started = Deadline.now
+          started = Clock.now
           mark = current
           yield(sql.since(mark)).tap do
-            now = Deadline.now
+            now = Clock.now
             ask(sql) if (now - started >= SLOW || mark&.outdated?) && now >= @again
           end
         end
@@ -81,14 +81,14 @@ module AceMQ
         private
 
         def current
-          @mark if Deadline.now < @until
+          @mark if Clock.now < @until
         end
 
         def ask(sql)
-          started = Deadline.now
+          started = Clock.now
           forgotten = @forgotten
           reading = sql.db.low_water(sql, @lock.synchronize { @names.keys })
-          seconds = Deadline.now - started
+          seconds = Clock.now - started
           @lock.synchronize { learn(reading, seconds) if forgotten == @forgotten }
         end
 
@@ -96,7 +96,7 @@ module AceMQ
         # it is dated no earlier than that, or counted among the rows of this reading.
         def learn(reading, seconds)
           first = @earlier.nil?
-          @again = Deadline.now + (reading && first ? 0 : AGAIN * seconds)
+          @again = Clock.now + (reading && first ? 0 : AGAIN * seconds)
           return unless reading
 
           known = over?(reading)
@@ -106,7 +106,7 @@ module AceMQ
 
         def keep(mark, seconds)
           @mark = mark
-          @until = Deadline.now + (KEPT * seconds)
+          @until = Clock.now + (KEPT * seconds)
         end
 
         def over?(reading)

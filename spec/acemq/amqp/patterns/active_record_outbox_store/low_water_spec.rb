@@ -43,7 +43,7 @@ RSpec.describe AceMQ::AMQP::Patterns::ActiveRecordOutboxStore, "looking no furth
   end
 
   def forget
-    allow(AceMQ::AMQP::Deadline).to(receive(:now).and_wrap_original { |now| now.call + 1e12 })
+    allow(AceMQ::AMQP::Clock).to(receive(:now).and_wrap_original { |now| now.call + 1e12 })
   end
 
   on_each_database(:postgres) do

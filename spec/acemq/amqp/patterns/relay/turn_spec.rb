@@ -75,7 +75,7 @@ RSpec.describe AceMQ::AMQP::Patterns::Relay::Turn do
     inside = Thread::Queue.new
     holder = Thread.new { turn.take { (inside << 1) && sleep } }
     inside.pop
-    expect(turn.wait_until_free(AceMQ::AMQP::Patterns::Relay::Clock.now)).to be false
+    expect(turn.wait_until_free(AceMQ::AMQP::Clock.now)).to be false
 
     waiting = Thread.new { turn.wait_until_free(Float::INFINITY) }
     holder.kill.join

@@ -1,5 +1,7 @@
 # frozen_string_literal: true
 
+require_relative "../../../clock"
+
 module AceMQ
   module AMQP
     module Patterns
@@ -76,11 +78,11 @@ module AceMQ
           end
 
           def again_while_busy(&block)
-            deadline = clock + ((configuration[:timeout] || DEFAULT_TIMEOUT).to_i / 1000.0)
+            deadline = Clock.now + ((configuration[:timeout] || DEFAULT_TIMEOUT).to_i / 1000.0)
             begin
               undisturbed(&block)
             rescue StandardError => e
-              raise unless self.class.busy?(e) && clock < deadline
+              raise unless self.class.busy?(e) && Clock.now < deadline
 
               sleep rand(PAUSES)
               retry
@@ -96,10 +98,6 @@ module AceMQ
             yield
           ensure
             thread.priority = before
-          end
-
-          def clock
-            Process.clock_gettime(Process::CLOCK_MONOTONIC)
           end
         end
       end
