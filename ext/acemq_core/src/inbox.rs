@@ -115,19 +115,19 @@ impl Inbox {
         })
     }
 
-    /// Gives back at once all that is not settled. A queue of the classic kind looks for the place of every message that
+    /// Gives back at once all that is not settled, and hears that the rest is. A queue of the classic kind looks for the place of every message that
     /// comes back by itself, which holds up everything else it has to do by the square of their number.
     ///
     /// # Errors
-    /// [`Kind::Lost`] when the broker does not answer in time.
+    /// [`Kind::Lost`] when the broker does not answer in time, or the channel is gone: the broker has taken back whatever it
+    /// has not heard of.
     pub async fn close(&self) -> Result<()> {
+        let what = "give back what was pulled";
         let work = async {
             let Some(open) = self.state.lock().await.1.take() else { return Ok(()) };
-            // Refused by a channel that is gone: the broker has everything already.
-            let _ = open.channel.close(200, ShortString::default()).await;
-            Ok(())
+            open.channel.close(200, ShortString::default()).await.map_err(|e| translate(&e, what))
         };
-        self.within("give back what was pulled", work).await
+        self.within(what, work).await
     }
 
     async fn open(&self, state: &mut (u64, Option<Open>)) -> Result<()> {

@@ -177,11 +177,11 @@ module AceMQ
 
       # For looking through a queue: what the block has pulled and not settled when it ends goes back, all at once. Nacked
       # one by one, a classic queue looks for the place of each, and 10,000 keep it from everything else for a minute.
-      # A classic queue has them in their order again, a quorum queue in any.
+      # A classic queue has them in their order again, a quorum queue in any, and counts each against its delivery limit.
       #
       # @yieldparam inbox [Inbox] pulls by a channel of its own
       # @return [Object] what the block returns
-      # @raise [TransportError]
+      # @raise [TransportError] at the end too, when the broker may not have heard all that was settled
       # @example the last of the dead letters
       #   connection.inbox do |inbox|
       #     found = nil

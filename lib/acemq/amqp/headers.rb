@@ -39,6 +39,9 @@ module AceMQ
       # over anything but lists of text.
       COPIES = %w[CC BCC].freeze
 
+      # The broker drops a message, silently, that expires towards a queue which it says to have expired from before.
+      DEATHS = "x-death"
+
       # How often a message came back to its quorum queue, which drops it when that is beyond its delivery limit.
       DELIVERY_COUNT = "x-delivery-count"
 

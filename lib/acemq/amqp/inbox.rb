@@ -17,9 +17,19 @@ module AceMQ
       # @param queue [String]
       # @return [Delivery, nil] not settled yet; nil when the queue is empty
       # @raise [TransportError]
+      # @raise [ArgumentError] after the end of the block that it was made for
       def pull(queue)
+        raise ArgumentError, "this inbox is closed: it is there for its block only" if @closed
+
         letter = @source.pull(ShortString.check!(queue, "queue"))
         letter && @delivery.call(letter)
+      end
+
+      # @return [nil]
+      # @api private
+      def close
+        @closed = true
+        nil
       end
     end
   end

@@ -190,8 +190,13 @@ module AceMQ
       # @see Connection#inbox
       def inbox
         native = @client.inbox
-        yield Inbox.new(native) { |letter| delivery(letter) }
+        inbox = Inbox.new(native) { |letter| delivery(letter) }
+        found = yield inbox
+        inbox.close
+        native.close
+        found
       ensure
+        inbox&.close
         give_back(native)
       end
 
@@ -292,7 +297,7 @@ module AceMQ
       def give_back(native)
         native&.close
       rescue TransportError
-        nil # the link is gone, and what was held went back with it
+        nil # what ended the block is more to the point
       end
 
       def perform(operation, **options)

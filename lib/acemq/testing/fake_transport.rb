@@ -176,8 +176,10 @@ module AceMQ
       # @see AceMQ::AMQP::Connection#inbox
       def inbox
         held = {}.compare_by_identity
-        yield AceMQ::AMQP::Inbox.new(self) { |delivery| hold(delivery, held) }
+        inbox = AceMQ::AMQP::Inbox.new(self) { |delivery| hold(delivery, held) }
+        yield inbox
       ensure
+        inbox&.close
         held.keys.reverse_each { |delivery| delivery.nack(requeue: true) }
       end
 

@@ -11,9 +11,6 @@ module AceMQ
       #
       # @api private
       class Copy
-        # The broker drops a message, silently, that expires towards a queue which it says to have expired from before.
-        DEATHS = "x-death"
-
         # Of the error text, where headers leave no room for more.
         SHORT_ERROR_BYTES = 200
 
@@ -64,7 +61,7 @@ module AceMQ
           return false if @trimmed
 
           @trimmed = true
-          @headers = @headers.slice(Headers::ATTEMPT, Headers::ERROR, *Headers::STALE, DEATHS)
+          @headers = @headers.slice(Headers::ATTEMPT, Headers::ERROR, *Headers::STALE, Headers::DEATHS)
           error = @headers[Headers::ERROR]
           @headers[Headers::ERROR] = ErrorText.cut(error, SHORT_ERROR_BYTES) if error
           true
@@ -84,7 +81,7 @@ module AceMQ
         # What changes; nil takes a header away. Those of the message itself stay as they were received.
         def headers(envelope)
           own = envelope.to_headers.select { |name, _| name.start_with?(Headers::RESERVED_PREFIX) }.except(*Headers::ROUTE)
-          stale = rung ? Headers::STALE + [DEATHS] : Headers::STALE
+          stale = rung ? Headers::STALE + [Headers::DEATHS] : Headers::STALE
           stale.each { |name| own[name] = nil if envelope.headers.key?(name) }
           own
         end

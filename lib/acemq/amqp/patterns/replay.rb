@@ -17,7 +17,7 @@ module AceMQ
   module AMQP
     module Patterns
       # Moves messages of one queue to where they are handled again, one at a time: each is acknowledged once the broker
-      # has its copy in a queue, and what is left behind goes back to its place.
+      # has its copy in a queue, and what is left behind goes back to its place, or, where that is counted, to the end.
       #
       # @api private
       class Replay
@@ -58,6 +58,7 @@ module AceMQ
             return :limit if @limit&.<=(@result.replayed)
             return :deadline if end_by&.passed?
 
+            check_open
             delivery = next_delivery(inbox) or break
             consider(delivery)
             @progress&.call(@result)
@@ -73,19 +74,46 @@ module AceMQ
         def check_held(delivery)
           return if delivery.nil? || delivery.alive?
 
-          raise TransportError, "the link to the broker was lost, and what was held here went back"
+          raise TransportError, "the channel was lost, with the link or because the broker waits for no acknowledgement that " \
+                               "long (its consumer_timeout), and what was held here went back"
+        end
+
+        # Of what is pulled while it takes no copy, a quorum queue would only count that it came back.
+        def check_open
+          reason = @connection.blocked_reason
+          raise TransportError, "the broker takes nothing at present (#{reason})" if reason
         end
 
         def consider(delivery)
-          chosen = matching?(delivery)
-          return move(delivery) if chosen && !@result.dry_run?
+          chosen = or_put_back(delivery) { matching?(delivery) }
+          return remain(delivery) { chosen ? @result.replay : @result.skip } if @result.dry_run? || !chosen
 
+          refusal = or_put_back(delivery) { move(delivery) }
+          remain(delivery) { @result.refuse(refusal) } if refusal
+        end
+
+        def remain(delivery)
           put_back(delivery)
-          chosen ? @result.replay : @result.skip
+          yield
+        end
+
+        # What ends this run may end the next one too, and the one after, until the broker drops the message.
+        def or_put_back(delivery)
+          found = yield
+          done = true
+          found
+        ensure
+          put_back_after_all(delivery) unless done
+        end
+
+        def put_back_after_all(delivery)
+          put_back(delivery) if delivery.alive? && @connection.blocked_reason.nil?
+        rescue TransportError
+          nil # what ended it is more to the point
         end
 
         # A quorum queue counts what goes back to it, and drops what did so more often than its delivery limit says (20
-        # times, where nothing else is said, since RabbitMQ 4.0). So what has been counted goes back as a copy.
+        # times, where nothing else is said, since RabbitMQ 4.0). So what has been counted is put back as a copy.
         def put_back(delivery)
           kept(delivery) unless counted?(delivery) && renewed?(delivery)
         end
@@ -102,11 +130,11 @@ module AceMQ
 
         def renewed?(delivery)
           check_held(delivery)
-          ReplayCopy.new(delivery).publish(@connection.transport, exchange: "", routing_key: @from)
+          ReplayCopy.renewed(delivery, envelope(delivery)).publish(@connection.transport, exchange: "", routing_key: @from)
           acknowledge(delivery)
           true
         rescue PublishError => e
-          raise if e.scope == :connection
+          raise if e.scope == :connection || e.unknown?
 
           # A full queue: it is held for the time being.
           warn_once("#{@from} takes no copies of what it holds (#{e.message}), so that this goes back as it is: each time nearer " \
@@ -119,18 +147,16 @@ module AceMQ
           @filter.nil? || (@filter.call(message(delivery)) ? true : false)
         end
 
+        # @return [PublishError, nil] what is to be said of one that cannot be carried: it must not keep the others
         def move(delivery)
           check_held(delivery)
           ReplayCopy.moved(delivery, from: @from, restart: @restart)
                     .publish(@connection.transport, exchange: @exchange, routing_key: @routing_key)
           @result.replay
           acknowledge(delivery)
+          nil
         rescue PublishError => e
-          # One that cannot be carried must not keep the others.
-          raise unless e.scope == :record
-
-          put_back(delivery)
-          @result.refuse(e)
+          e.scope == :record ? e : raise
         end
 
         def warn_once(text)
@@ -145,10 +171,13 @@ module AceMQ
         end
 
         def message(delivery)
-          envelope = Envelope.from_headers(delivery.headers, delivery.routing_key, message_id: delivery.message_id)
-          Message.new(payload: payload(delivery), envelope: envelope, routing_key: delivery.routing_key,
+          Message.new(payload: payload(delivery), envelope: envelope(delivery), routing_key: delivery.routing_key,
                       content_type: delivery.content_type, redelivered: delivery.redelivered, body: delivery.body,
                       reply_to: delivery.reply_to)
+        end
+
+        def envelope(delivery)
+          Envelope.from_headers(delivery.headers, delivery.routing_key, message_id: delivery.message_id)
         end
 
         def payload(delivery)
@@ -159,6 +188,7 @@ module AceMQ
 
         def destination(routing_key)
           key = ShortString.check!(routing_key || source, "routing_key")
+          raise ArgumentError, "routing_key: the name of the queue is empty" if @exchange.empty? && key.empty?
           return key unless @exchange.empty? && key == @from
 
           raise ArgumentError, "replaying #{@from} onto itself would go round in circles; give another routing_key:"
@@ -217,14 +247,16 @@ module AceMQ
         # @param restart [Boolean] whether they begin again at attempt 1 and without their error. Without it, a message
         #   that had used up its attempts has one more failure until it is back
         # @param where [#call, nil] which of them: takes the {Message} (its payload is nil where it cannot be decoded).
-        #   All others are held until the end, and then given back to their places
+        #   All others are held until the end, and then given back to their places; what a quorum queue has counted before is
+        #   put back at its end, as a copy
         # @param dry_run [Boolean] whether to count what would be moved, and move nothing
         # @param progress [#call, nil] takes the {ReplayResult} so far, after every message
         # @yieldparam message [Message] instead of `where`
         # @return [ReplayResult]
         # @raise [ArgumentError] also for a queue that would be moved onto itself
         # @raise [ReplayFailed] when the broker is lost or takes no copy; with what was done until then. A message whose
-        #   acknowledgement was lost with the link is still there although its copy is in a queue
+        #   acknowledgement was lost with the link is still there although its copy is in a queue, and so may be one whose
+        #   copy nobody confirmed (`unknown?`)
         # @example those that failed for one reason
         #   Patterns.replay(connection, from: "orders.dlq") { |m| m.envelope.error.include?("Net::OpenTimeout") }
         def replay(connection, from:, exchange: "", routing_key: nil, limit: 0, deadline: 0, restart: true, where: nil,

@@ -19,9 +19,18 @@ module AceMQ
         # @param restart [Boolean]
         # @return [ReplayCopy] that says where it has been
         def self.moved(delivery, from:, restart:)
+          received = delivery.headers || {}
           afresh = restart ? { Headers::ATTEMPT => 1, Headers::ERROR => nil } : {}
-          new(delivery, FROM => from, AT => Process.clock_gettime(Process::CLOCK_REALTIME, :millisecond),
-                        COUNT => count((delivery.headers || {})[COUNT]) + 1, **afresh)
+          new(delivery, { FROM => from, AT => Process.clock_gettime(Process::CLOCK_REALTIME, :millisecond),
+                          COUNT => count(received[COUNT]) + 1, Headers::DEATHS => nil, **afresh })
+        end
+
+        # @param delivery [Delivery]
+        # @param envelope [Envelope] its own
+        # @return [ReplayCopy] to take its place in its queue: the routing key that it came by, the type of a message that
+        #   names none, would be lost
+        def self.renewed(delivery, envelope)
+          new(delivery, { Headers::TYPE => envelope.type }, keep_expiration: true)
         end
 
         # Libraries differ in what they write.
@@ -32,17 +41,20 @@ module AceMQ
 
         # @param delivery [Delivery]
         # @param changes [Hash] of its headers; nil takes one away
-        def initialize(delivery, changes = {})
+        # @param keep_expiration [Boolean] whether it may expire as the original would have
+        def initialize(delivery, changes, keep_expiration: false)
           @delivery = delivery
           @received = (delivery.headers || {}).to_h.transform_keys(&:to_s)
           @changes = changes.merge(stale)
+          @keep_expiration = keep_expiration
         end
 
         # @return [void] once it is confirmed
         # @raise [PublishError]
         def publish(transport, exchange:, routing_key:)
           if @delivery.source && transport.respond_to?(:publish_copy)
-            transport.publish_copy(@delivery, exchange: exchange, routing_key: routing_key, headers: @changes, mandatory: true)
+            transport.publish_copy(@delivery, exchange: exchange, routing_key: routing_key, headers: @changes,
+                                              keep_expiration: @keep_expiration, mandatory: true)
           else
             AcceptedKeywords.call(transport, :publish, **parts(exchange, routing_key))
           end

@@ -62,7 +62,7 @@ module AceMQ
         # @return [Hash{Symbol => Object}] for a log line
         def to_h
           { from: from, exchange: exchange, routing_key: routing_key, total: total, replayed: replayed, skipped: skipped,
-            refused: refused, ended: ended, dry_run: dry_run? }
+            refused: refused, refusal: refusal&.message, ended: ended, dry_run: dry_run? }
         end
 
         # @return [String]
@@ -89,12 +89,19 @@ module AceMQ
         def initialize(cause, result)
           @result = result
           @scope = cause.scope
+          @unknown = cause.unknown?
+          double = ", and a copy of the last one perhaps in its queue" if @unknown
           super("the replay of #{result.from} ended after #{result.replayed} of #{result.total} messages; the rest is still " \
-                "there: #{cause.message}")
+                "there#{double}: #{cause.message}")
         end
 
         # @return [:destination, :connection]
         attr_reader :scope
+
+        # @return [Boolean] whether the copy of the last one may be in a queue all the same, so that there are two of it
+        def unknown?
+          @unknown
+        end
       end
     end
   end

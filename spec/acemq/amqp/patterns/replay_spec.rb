@@ -28,7 +28,7 @@ RSpec.describe AceMQ::AMQP::Patterns, ".replay" do
       result = replay
 
       expect(result.to_h).to eq(from: "orders.dlq", exchange: "", routing_key: "orders", total: 2, replayed: 2, skipped: 0,
-                                refused: 0, ended: :finished, dry_run: false)
+                                refused: 0, refusal: nil, ended: :finished, dry_run: false)
       expect(result.to_s).to eq("2 of 2 messages of orders.dlq moved to orders, 0 skipped (finished)")
       moved = transport.published_to("orders")
       expect(moved.map(&:mandatory)).to all(be(true))
@@ -187,6 +187,44 @@ RSpec.describe AceMQ::AMQP::Patterns, ".replay" do
         expect(bodies("orders.dlq")).to contain_exactly("1", "2")
       end
 
+      it "does so too when the filter raises" do
+        expect { replay { raise "bug" } }.to raise_error("bug")
+
+        expect(transport.published.last).to have_attributes(routing_key: "orders.dlq", body: "1")
+        expect(transport.published.last.headers).not_to have_key("x-delivery-count")
+        expect(bodies("orders.dlq")).to contain_exactly("1", "2", "3")
+      end
+
+      it "keeps the type that they had by their routing key" do
+        transport.publish(exchange: "", routing_key: "orders.dlq", body: "4", message_id: "m", headers: { "x-delivery-count" => 2 })
+        replay(dry_run: true)
+
+        expect(transport.published.last.headers).to include("x-acemq-type" => "orders.dlq")
+      end
+
+      it "does not when the outcome is unknown, and says so" do
+        tries = 0
+        transport.singleton_class.prepend(Module.new do
+          define_method(:publish) do |**|
+            tries += 1
+            raise AceMQ::AMQP::PublishError.new("no confirm", scope: :destination, unknown: true)
+          end
+        end)
+
+        expect { replay(dry_run: true) }.to raise_error(AceMQ::AMQP::Patterns::ReplayFailed, /a copy of the last one perhaps/) { |error|
+          expect(error).to be_unknown
+        }
+        expect(tries).to eq(1)
+        expect(transport.message_count("orders.dlq")).to eq(3)
+      end
+
+      it "takes nothing while the broker takes no copies" do
+        allow(connection).to receive(:blocked_reason).and_return("low on memory")
+        expect(transport).not_to receive(:pull)
+
+        expect { replay }.to raise_error(AceMQ::AMQP::Patterns::ReplayFailed, /takes nothing at present \(low on memory\)/)
+      end
+
       it "holds them when the queue takes no copies, and says once what that means" do
         refuse(:destination)
         expect(AceMQ::AMQP::Log).to receive(:warn).once.with(/orders.dlq takes no copies.*full.*delivery limit/)
@@ -228,6 +266,7 @@ RSpec.describe AceMQ::AMQP::Patterns, ".replay" do
     {
       "a queue onto itself" => [{ routing_key: "orders.dlq" }, /onto itself/],
       "a queue that has no source" => [{ from: "orders" }, /give routing_key:.*does not end in \.dlq or \.parked/],
+      "to no queue" => [{ routing_key: "" }, /routing_key: the name of the queue is empty/],
       "to an exchange without a key" => [{ exchange: "shop" }, /give routing_key:.*exchange shop needs one/],
       "from no queue" => [{ from: "" }, /from: the name of the queue is empty/],
       "with a limit that is none" => [{ limit: -1 }, /limit:.*not -1/],
@@ -313,6 +352,30 @@ RSpec.describe AceMQ::AMQP::Patterns, ".replay" do
         end
 
         expect(numbers(dead, 12)).to match_array(1..12)
+      end
+
+      it "loses nothing however often it cannot be moved" do
+        full = new_queue(connection, arguments: { "x-max-length" => 1, "x-overflow" => "reject-publish" })
+        connection.publish(0, to: full)
+        connection.publish_all((1..3).to_a, to: dead)
+        10.times do |turn|
+          eventually { expect(connection.message_count(dead)).to eq(3) }
+          target = turn.even? ? full : "spec.nosuch"
+          expect { replay(from: dead, routing_key: target) }.to raise_error(AceMQ::AMQP::Patterns::ReplayFailed)
+        end
+
+        expect(numbers(dead, 3)).to contain_exactly(1, 2, 3)
+      end
+
+      it "loses nothing however often the filter fails, or takes too long" do
+        connection.publish_all((1..3).to_a, to: dead)
+        10.times do |turn|
+          eventually { expect(connection.message_count(dead)).to eq(3) }
+          failing = turn.even? ? -> { raise "bug" } : -> { sleep }
+          expect { Timeout.timeout(0.2) { replay(from: dead) { failing.call } } }.to raise_error(/bug|expired/)
+        end
+
+        expect(numbers(dead, 3)).to contain_exactly(1, 2, 3)
       end
 
       it "loses nothing of what a filter passes by, and moves the rest without its count" do
@@ -416,6 +479,26 @@ RSpec.describe AceMQ::AMQP::Patterns, ".replay" do
         expect(failure.message).to match(/after 2 of 6 messages.*the last of them.*two of it/)
         expect([numbers(queue, 2), numbers(dead, 5)]).to eq([[1, 2], [2, 3, 4, 5, 6]])
       end
+
+      it "does not say that it is finished before the broker has heard so" do
+        copies = 0
+        allow(fragile.transport).to receive(:publish_copy).and_wrap_original do |publish, *arguments, **options|
+          publish.call(*arguments, **options).tap { proxy.stall(:up) if (copies += 1) == 6 }
+        end
+        failure = failed
+        proxy.cut
+
+        expect(failure.result).to have_attributes(replayed: 6, ended: :failed)
+        expect([numbers(queue, 6), numbers(dead, 1)]).to eq([[1, 2, 3, 4, 5, 6], [6]])
+      end
+    end
+
+    it "takes away what the broker knows of the way of a message, which might end it there" do
+      way = { "count" => 1, "reason" => "expired", "queue" => queue, "exchange" => "", "routing-keys" => [queue] }
+      connection.publish(1, to: dead, headers: { "x-death" => [way] })
+      replay(from: dead)
+
+      expect(drain(connection, queue).first.headers).not_to have_key("x-death")
     end
 
     it "says that a queue does not exist" do

@@ -96,6 +96,13 @@ RSpec.describe AceMQ::AMQP::Transport, "topology and single gets" do
       eventually { expect(connection.message_count(queue)).to eq(3) }
     end
 
+    it "is there for its block only" do
+      kept = connection.inbox { |inbox| inbox }
+
+      expect { kept.pull(queue) }.to raise_error(ArgumentError, /closed.*its block only/)
+      expect(connection.message_count(queue)).to eq(4)
+    end
+
     it "says that a queue does not exist, or has no name" do
       connection.inbox do |inbox|
         expect { inbox.pull("nosuch") }.to raise_error(AceMQ::AMQP::TransportError, /no queue 'nosuch'/)
