@@ -10,13 +10,17 @@ module AceMQ
       # look there. Beside an open snapshot, of a report or a backup, PostgreSQL keeps in its indexes whatever was
       # published since, and every claim would step over all of it.
       #
-      # It is asked for when a search was slow, and soon forgotten: the next search goes over everything, and finds what
-      # was dated earlier than it was written by more than {MARGIN}.
+      # It is asked for when a search was slow, before the next one, and soon forgotten: the next search goes over everything,
+      # and finds what was dated earlier than it was written by more than {MARGIN}. Where it makes searches no quicker, of
+      # many destinations without anything dead in front of them, it is left alone for a while.
       #
       # @api private
       class LowWater
         # Seconds from which on a search is slow.
         SLOW = 0.02
+
+        # Seconds from which on a search that knows a mark is compared with the last one that did not.
+        COMPARED = 0.02
 
         # Seconds that the clocks of those who write may differ from the database's, and that may lie between the
         # dating of a record and its writing. What was published in so short a time is always stepped over.
@@ -27,6 +31,9 @@ module AceMQ
 
         # How many times as long as it took to ask pass before it is asked for again, while searches are slow all the same.
         AGAIN = 20
+
+        # Seconds, of both, at most: a lock that the question waited for says nothing about searches.
+        LONGEST = 60
 
         # Destinations that are remembered, the last ones seen, for the time when they have nothing.
         KNOWN = 300
@@ -42,7 +49,9 @@ module AceMQ
 
         def initialize
           @lock = Mutex.new
-          @earlier = @mark = nil
+          @asking = Mutex.new
+          @earlier = @mark = @plain = nil
+          @slow = false
           @until = @again = 0
           @forgotten = 0
           @names = {}
@@ -52,12 +61,10 @@ module AceMQ
         # @yieldparam sql [OutboxSQL] the same, or one that does not look before the mark
         # @return [Object] what the search in the block found
         def around(sql)
+          ask(sql) if @slow && Clock.now >= @again
           started = Clock.now
-          mark = current
-          yield(sql.since(mark)).tap do
-            now = Clock.now
-            ask(sql) if (now - started >= SLOW || mark&.outdated?) && now >= @again
-          end
+          mark = current(sql.view)
+          yield(sql.since(mark)).tap { judge(mark, Clock.now - started) }
         end
 
         # @param names [Array<Array(String, String)>] destinations that had something to be claimed just now
@@ -80,33 +87,53 @@ module AceMQ
 
         private
 
-        def current
-          @mark if Clock.now < @until
+        def current(view)
+          mark = @mark
+          mark if mark && mark.view == view && Clock.now < @until
         end
 
+        # @param seconds [Float] that a search took
+        def judge(mark, seconds)
+          @slow = seconds >= SLOW || mark&.outdated?
+          return @plain = seconds unless mark
+          return if @plain.nil? || seconds < [@plain, COMPARED].max
+
+          @lock.synchronize do
+            @mark = nil if @mark.equal?(mark)
+            @again = Clock.now + LONGEST
+          end
+        end
+
+        # Before a search and not behind it, where leases would be running. One thread asks for all.
         def ask(sql)
-          started = Clock.now
-          forgotten = @forgotten
-          reading = sql.db.low_water(sql, @lock.synchronize { @names.keys })
-          seconds = Clock.now - started
-          @lock.synchronize { learn(reading, seconds) if forgotten == @forgotten }
+          return unless @asking.try_lock
+
+          begin
+            started = Clock.now
+            forgotten = @forgotten
+            reading = sql.db.low_water(sql, @lock.synchronize { @names.keys })
+            seconds = Clock.now - started
+            @lock.synchronize { learn(reading, seconds, sql.view) if forgotten == @forgotten }
+          ensure
+            @asking.unlock
+          end
         end
 
         # Whatever is written from now on was begun after the earlier reading, if all that had begun by then is over:
         # it is dated no earlier than that, or counted among the rows of this reading.
-        def learn(reading, seconds)
+        def learn(reading, seconds, view)
           first = @earlier.nil?
-          @again = Clock.now + (reading && first ? 0 : AGAIN * seconds)
+          @again = Clock.now + (reading && first ? 0 : [AGAIN * seconds, LONGEST].min)
           return unless reading
 
           known = over?(reading)
-          keep(LowWaterMark.new(reading.heads, @earlier.at - MARGIN), seconds) if known
+          keep(LowWaterMark.new(reading.heads, @earlier.at - MARGIN, view), seconds) if known
           @earlier = reading if first || known || reading.unbegun < @earlier.unbegun
         end
 
         def keep(mark, seconds)
           @mark = mark
-          @until = Clock.now + (KEPT * seconds)
+          @until = Clock.now + [KEPT * seconds, LONGEST].min
         end
 
         def over?(reading)

@@ -32,10 +32,14 @@ module AceMQ
 
         # @return [Time] before which nothing can be claimed at all
         attr_reader :oldest
+        # @return [Array] see {OutboxSQL#view}
+        attr_reader :view
 
         # @param heads [Array<Array(String, String, Time)>] see {LowWater::Reading}
         # @param others [Time] before which there are only those heads and what came after them
-        def initialize(heads, others)
+        # @param view [Array] of those who can use it
+        def initialize(heads, others, view = nil)
+          @view = view
           # Older servers reckon times in floating point.
           @others = others.floor(3)
           @known = heads.to_h { |exchange, key, time| [[exchange, key], [time&.floor(3), @others].compact.min] }

@@ -27,6 +27,11 @@ module AceMQ
           @local = local
         end
 
+        # @return [Boolean] whether the same time is shown twice when clocks go back
+        def local?
+          @local
+        end
+
         # @return [Integer] seconds that a column's "now" is ahead of UTC
         def offset
           @local ? Time.now.utc_offset : 0

@@ -39,6 +39,13 @@ module AceMQ
           "published_at IS NULL AND attempts < #{max_attempts}"
         end
 
+        # What marks depend on besides the table: the same name may be another table on another search path.
+        #
+        # @return [Array]
+        def view
+          [max_attempts, db.search_path]
+        end
+
         # Live, as far as a claim looks.
         def claimable
           mark ? "#{live} AND created_at >= #{db.time(mark.oldest, created_at)}" : live

@@ -30,6 +30,14 @@ RSpec.describe AceMQ::AMQP::Patterns::ActiveRecordOutboxStore, "looking no furth
   def slow_claims
     stub_const("#{water}::SLOW", 0)
     stub_const("#{water}::KEPT", 1e9)
+    stub_const("#{water}::COMPARED", 1e9)
+  end
+
+  # What is asked of the database, as `dialect.low_water` answers it.
+  def question(&answer)
+    dialect = AceMQ::AMQP::Patterns::Dialects::PostgreSQL
+    asked = dialect.instance_method(:low_water)
+    allow_any_instance_of(dialect).to receive(:low_water) { |db, *arguments| answer.call(db, -> { asked.bind_call(db, *arguments) }) }
   end
 
   # Other databases of the server may have transactions that take a moment.
@@ -176,6 +184,171 @@ RSpec.describe AceMQ::AMQP::Patterns::ActiveRecordOutboxStore, "looking no furth
       end
 
       expect(claim_and_give_back).to eq %w[retired new]
+    end
+
+    # What is undone was never done: an answer from inside knows it otherwise.
+    ["a transaction", "a savepoint"].each do |what|
+      it "learns nothing in #{what} that publishes, and is undone" do
+        slow_claims
+        add("old", created_at: hour_ago)
+        undone = lambda do
+          ActiveRecord::Base.transaction(requires_new: true) do
+            store.claim(1).settle(confirmed: ["old"])
+            5.times { claim_and_give_back }
+            raise ActiveRecord::Rollback
+          end
+        end
+        what == "a savepoint" ? ActiveRecord::Base.transaction(&undone) : undone.call
+        add("young")
+
+        expect(claim_and_give_back).to eq %w[old young]
+      end
+    end
+
+    it "finds what was brought back while somebody asked in an older transaction" do
+      slow_claims
+      add("new")
+      add("retired", created_at: hour_ago)
+      execute("UPDATE acemq_outbox SET attempts = 10 WHERE id = 'retired'")
+      ActiveRecord::Base.transaction do
+        execute("SELECT txid_current()")
+        Thread.new do
+          ActiveRecord::Base.transaction do
+            store.retry!("retired")
+            claim_and_give_back
+          end
+        end.join
+        5.times { claim_and_give_back }
+      end
+
+      expect(claim_and_give_back).to eq %w[retired new]
+    end
+
+    it "finds what another store with a higher ceiling of attempts may claim" do
+      patient = described_class.new(lease: 30, max_attempts: 20)
+      add("old", created_at: hour_ago)
+      add("young")
+      execute("UPDATE acemq_outbox SET attempts = 15 WHERE id = 'old'")
+      know_how_far
+
+      expect(patient.claim(100).records.map(&:id)).to eq %w[old young]
+    end
+
+    it "finds what is in the table of that name on another search path" do
+      execute("CREATE SCHEMA other")
+      execute("CREATE TABLE other.acemq_outbox (LIKE acemq_outbox INCLUDING ALL)")
+      add("old", created_at: hour_ago)
+      execute("INSERT INTO other.acemq_outbox SELECT * FROM acemq_outbox")
+      execute("DELETE FROM acemq_outbox")
+      add("new")
+      know_how_far
+      ActiveRecord::Base.connection_pool.with_connection do |db|
+        db.schema_search_path = "other"
+        expect(claim_and_give_back).to eq ["old"]
+      ensure
+        db.schema_search_path = "public"
+        db.execute("DROP SCHEMA other CASCADE")
+      end
+    end
+
+    it "does not ask while leases run" do
+      stub_const("#{water}::SLOW", 0)
+      add("a")
+      claim_and_give_back
+      found = nil
+      question do |db, answer|
+        found = db.rows("SELECT COUNT(*) FROM acemq_outbox WHERE locked_by IS NOT NULL", "spec").dig(0, 0).to_i
+        answer.call
+      end
+      3.times { claim_and_give_back(ordering: :none) }
+
+      expect(found).to eq 0
+    end
+
+    it "asks once for all threads" do
+      slow_claims
+      add("a")
+      claim_and_give_back
+      asked = Thread::Queue.new
+      answered = Thread::Queue.new
+      question do
+        asked << true
+        answered.pop
+        nil
+      end
+      asking = Thread.new { claim_and_give_back }
+      asked.pop
+      3.times { claim_and_give_back }
+      answered << true
+      asking.join
+
+      expect(asked).to be_empty
+    end
+
+    it "has nothing to do with columns whose texts have an order of their own" do
+      execute('ALTER TABLE acemq_outbox ALTER routing_key TYPE varchar(255) COLLATE "und-x-icu"')
+      AceMQ::AMQP::Patterns::Database::TABLES.clear
+      slow_claims
+      add("a")
+
+      4.times { expect(bounded?).to be false }
+    end
+
+    it "has nothing to do with times that are shown twice when clocks go back" do
+      settings = ActiveRecord.respond_to?(:default_timezone) ? ActiveRecord : ActiveRecord::Base
+      allow(settings).to receive(:default_timezone).and_return(:local)
+      slow_claims
+      add("a")
+
+      4.times { expect(bounded?).to be false }
+    end
+
+    ["infinity", "0044-03-15 BC"].each do |time|
+      it "claims all the same beside a row of the time #{time}" do
+        slow_claims
+        add("a")
+        add("out of time", routing_key: "z")
+        execute("UPDATE acemq_outbox SET created_at = '#{time}', locked_until = #{sql_time(600)} WHERE id = 'out of time'")
+
+        5.times { expect(claim_and_give_back).to eq ["a"] }
+        expect(bounded?).to be false
+      end
+    end
+
+    it "leaves it alone for a while where it makes searches no quicker" do
+      slow_claims
+      add("a")
+      know_how_far
+      stub_const("#{water}::COMPARED", 0)
+      time = AceMQ::AMQP::Clock.now
+      allow(AceMQ::AMQP::Clock).to receive(:now) { time += 0.5 }
+
+      expect(bounded?).to be true
+      expect(statements { expect(bounded?).to be false }.grep(/txid_current/)).to be_empty
+    end
+
+    it "keeps an answer that took long for a minute at most" do
+      slow_claims
+      add("new")
+      know_how_far
+      stub_const("#{water}::SLOW", 1e9)
+      add("dated back", created_at: hour_ago)
+      expect(claim_and_give_back).to eq ["new"]
+      allow(AceMQ::AMQP::Clock).to(receive(:now).and_wrap_original { |now| now.call + 61 })
+
+      expect(claim_and_give_back).to eq ["dated back", "new"]
+    end
+
+    it "asks again for the sake of what is behind a new destination that is held" do
+      add("m", routing_key: "m")
+      know_how_far
+      add("x1", routing_key: "x1")
+      add("x2", routing_key: "x2")
+      execute("UPDATE acemq_outbox SET locked_until = #{sql_time(600)} WHERE id = 'x1'")
+      stub_const("#{water}::SLOW", 1e9)
+
+      eventually { expect(claim_and_give_back).to match_array %w[m x2] }
+      expect(bounded?).to be true
     end
 
     it "finds what a transaction wrote that was open all the while" do

@@ -105,6 +105,11 @@ module AceMQ
             table.quoted
           end
 
+          # @return [String, nil] where names without a schema are looked for, as far as the connection has been told
+          def search_path
+            connection.schema_search_path if connection.respond_to?(:schema_search_path)
+          end
+
           # @param _sql [OutboxSQL]
           # @param _names [Array<Array(String, String)>] destinations that are known
           # @return [LowWater::Reading, nil] nil where what is published is in no claim's way
