@@ -11,16 +11,12 @@ module AceMQ
       # published since, and every claim would step over all of it.
       #
       # It is asked for when a search was slow, before the next one, and soon forgotten: the next search goes over everything,
-      # and finds what was dated earlier than it was written by more than {MARGIN}. Where it makes searches no quicker, of
-      # many destinations without anything dead in front of them, it is left alone for a while.
+      # and finds what was dated earlier than it was written by more than {MARGIN}.
       #
       # @api private
       class LowWater
         # Seconds from which on a search is slow.
         SLOW = 0.02
-
-        # Seconds from which on a search that knows a mark is compared with the last one that did not.
-        COMPARED = 0.02
 
         # Seconds that the clocks of those who write may differ from the database's, and that may lie between the
         # dating of a record and its writing. What was published in so short a time is always stepped over.
@@ -35,7 +31,8 @@ module AceMQ
         # Seconds, of both, at most: a lock that the question waited for says nothing about searches.
         LONGEST = 60
 
-        # Destinations that are remembered, the last ones seen, for the time when they have nothing.
+        # Destinations that are remembered, the last ones seen, for the time when they have nothing. With more of them a search
+        # that names each takes longer than one that looks everywhere, unless very much is dead.
         KNOWN = 300
 
         # What a database says of a table.
@@ -50,7 +47,7 @@ module AceMQ
         def initialize
           @lock = Mutex.new
           @asking = Mutex.new
-          @earlier = @mark = @plain = nil
+          @earlier = @mark = nil
           @slow = false
           @until = @again = 0
           @forgotten = 0
@@ -64,7 +61,7 @@ module AceMQ
           ask(sql) if @slow && Clock.now >= @again
           started = Clock.now
           mark = current(sql.view)
-          yield(sql.since(mark)).tap { judge(mark, Clock.now - started) }
+          yield(sql.since(mark)).tap { @slow = Clock.now - started >= SLOW || mark&.outdated? }
         end
 
         # @param names [Array<Array(String, String)>] destinations that had something to be claimed just now
@@ -90,18 +87,6 @@ module AceMQ
         def current(view)
           mark = @mark
           mark if mark && mark.view == view && Clock.now < @until
-        end
-
-        # @param seconds [Float] that a search took
-        def judge(mark, seconds)
-          @slow = seconds >= SLOW || mark&.outdated?
-          return @plain = seconds unless mark
-          return if @plain.nil? || seconds < [@plain, COMPARED].max
-
-          @lock.synchronize do
-            @mark = nil if @mark.equal?(mark)
-            @again = Clock.now + LONGEST
-          end
         end
 
         # Before a search and not behind it, where leases would be running. One thread asks for all.

@@ -15,7 +15,8 @@ module AceMQ
         # @!attribute low [String, nil]
         # @!attribute high [String, nil]
         # @!attribute since [Time]
-        Stretch = Struct.new(:kind, :exchange, :low, :high, :since)
+        # @!attribute text [String, nil] as SQL, once somebody has written it: claims are many, and stretches too
+        Stretch = Struct.new(:kind, :exchange, :low, :high, :since, :text)
 
         # What belongs to a stretch. Written without comparisons of rows: a scan between two of those begins at the front
         # of the exchange.
@@ -51,10 +52,9 @@ module AceMQ
         # @return [Array<Stretch>, nil] the whole index behind that destination; nil where its place is not known
         def stretches(after)
           return unless after.nil? || @known.key?(after)
+          return all unless after
 
-          names = @known.keys
-          names = names.drop(names.index(after) + 1) if after
-          [after, *names, nil].each_cons(2).flat_map { |left, right| gap(left, right) + destination(right) }
+          all.drop(1 + all.index { |one| one.kind == :destination && one.exchange == after[0] && one.low == after[1] })
         end
 
         # @param names [Array<Array(String, String)>] destinations that have something to be claimed
@@ -68,6 +68,10 @@ module AceMQ
         end
 
         private
+
+        def all
+          @all ||= [nil, *@known.keys, nil].each_cons(2).flat_map { |left, right| gap(left, right) + destination(right) }
+        end
 
         def destination(name)
           name ? [stretch(:destination, *name, since: @known[name])] : []

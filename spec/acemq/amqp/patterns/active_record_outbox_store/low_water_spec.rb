@@ -30,7 +30,6 @@ RSpec.describe AceMQ::AMQP::Patterns::ActiveRecordOutboxStore, "looking no furth
   def slow_claims
     stub_const("#{water}::SLOW", 0)
     stub_const("#{water}::KEPT", 1e9)
-    stub_const("#{water}::COMPARED", 1e9)
   end
 
   # What is asked of the database, as `dialect.low_water` answers it.
@@ -67,7 +66,7 @@ RSpec.describe AceMQ::AMQP::Patterns::ActiveRecordOutboxStore, "looking no furth
     it "does not ask every time where there are too many destinations" do
       slow_claims
       stub_const("#{water}::AGAIN", 1e9)
-      stub_const("AceMQ::AMQP::Patterns::Dialects::PostgreSQL::HEADS", 3)
+      stub_const("#{water}::KNOWN", 3)
       4.times { |n| add(n.to_s, routing_key: n.to_s) }
       asked = statements { 4.times { expect(claim_and_give_back).to eq %w[0 1 2 3] } }
 
@@ -313,18 +312,6 @@ RSpec.describe AceMQ::AMQP::Patterns::ActiveRecordOutboxStore, "looking no furth
         5.times { expect(claim_and_give_back).to eq ["a"] }
         expect(bounded?).to be false
       end
-    end
-
-    it "leaves it alone for a while where it makes searches no quicker" do
-      slow_claims
-      add("a")
-      know_how_far
-      stub_const("#{water}::COMPARED", 0)
-      time = AceMQ::AMQP::Clock.now
-      allow(AceMQ::AMQP::Clock).to receive(:now) { time += 0.5 }
-
-      expect(bounded?).to be true
-      expect(statements { expect(bounded?).to be false }.grep(/txid_current/)).to be_empty
     end
 
     it "keeps an answer that took long for a minute at most" do

@@ -136,7 +136,7 @@ module AceMQ
                      txid_snapshot_xmin(txid_current_snapshot()), txid_current()
                 FROM (SELECT) once LEFT JOIN (#{destinations(sql, names)}) known ON TRUE ORDER BY exchange_name, routing_key
             SQL
-            reading(sql, found) if found.size < HEADS
+            reading(sql, found) if found.size <= LowWater::KNOWN
           rescue StandardError => e
             # A statement_timeout, a row of the year infinity: claims go on without.
             raise unless (e.cause || e).is_a?(::PG::Error)
@@ -258,8 +258,10 @@ module AceMQ
           end
 
           def stretch(sql, stretch)
-            texts = [stretch.exchange, stretch.low, stretch.high].map { |text| "#{text ? quote(text) : "NULL"}::text" }
-            "('#{stretch.kind}', #{texts.join(", ")}, #{time(stretch.since, sql.created_at)}::#{sql.created_at.sql_type})"
+            stretch.text ||= begin
+              texts = [stretch.exchange, stretch.low, stretch.high].map { |text| "#{text ? quote(text) : "NULL"}::text" }
+              "('#{stretch.kind}', #{texts.join(", ")}, #{time(stretch.since, sql.created_at)}::#{sql.created_at.sql_type})"
+            end
           end
 
           # Those that have a head, and those that are known.
