@@ -15,6 +15,9 @@ require_relative "worker"
 module AceMQ
   module AMQP
     module Patterns
+      # The parts of {OutboxRelay}.
+      #
+      # @api private
       module Relay
         # Everything of a relay that belongs to one process: its thread, its turn, what it owes the store, what it
         # has told. A forked child makes its own and leaves the parent's alone.
