@@ -142,7 +142,6 @@ module AceMQ
           false
         end
 
-        # A filter that raises leaves every message where it was.
         def matching?(delivery)
           @filter.nil? || (@filter.call(message(delivery)) ? true : false)
         end
