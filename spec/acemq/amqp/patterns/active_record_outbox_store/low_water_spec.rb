@@ -197,7 +197,7 @@ RSpec.describe AceMQ::AMQP::Patterns::ActiveRecordOutboxStore, "looking no furth
             raise ActiveRecord::Rollback
           end
         end
-        what == "a savepoint" ? ActiveRecord::Base.transaction(&undone) : undone.call
+        what == "a savepoint" ? ActiveRecord::Base.transaction { undone.call } : undone.call
         add("young")
 
         expect(claim_and_give_back).to eq %w[old young]
