@@ -165,6 +165,15 @@ module AceMQ
           bind "tcp://127.0.0.1:\#{ENV.fetch("PORT")}"
           environment "production"
           plugin :acemq_relay if ENV["RELAY"] == "plugin"
+
+          # Puma's thread closes the pipe by which it was told to stop. On Ruby 3.3 that waits for ever now and then, when
+          # whoever told it is not quite back from writing; with or without a relay.
+          require "puma/server"
+          Puma::Server.prepend(Module.new do
+            def graceful_shutdown
+              super.tap { sleep 0.2 }
+            end
+          end)
         RUBY
       end
 
