@@ -192,7 +192,6 @@ module AceMQ
         native = @client.inbox
         inbox = Inbox.new(native) { |letter| delivery(letter) }
         found = yield inbox
-        inbox.close
         native.close
         found
       ensure

@@ -47,6 +47,9 @@ RSpec.describe AceMQ::AMQP::Patterns::ActiveRecordOutboxStore, "looking no furth
       2.times { claim_and_give_back(**options) }
       expect(bounded?(**options)).to be true
     end
+    # From here on nothing is asked because of a slow claim.
+    stub_const("#{water}::SLOW", 1e9)
+    claim_and_give_back(**options)
   end
 
   def forget
@@ -189,6 +192,7 @@ RSpec.describe AceMQ::AMQP::Patterns::ActiveRecordOutboxStore, "looking no furth
     ["a transaction", "a savepoint"].each do |what|
       it "learns nothing in #{what} that publishes, and is undone" do
         slow_claims
+        stub_const("#{water}::AGAIN", 1e9)
         add("old", created_at: hour_ago)
         undone = lambda do
           ActiveRecord::Base.transaction(requires_new: true) do
@@ -206,19 +210,29 @@ RSpec.describe AceMQ::AMQP::Patterns::ActiveRecordOutboxStore, "looking no furth
 
     it "finds what was brought back while somebody asked in an older transaction" do
       slow_claims
+      stub_const("#{water}::AGAIN", 1e9)
       add("new")
       add("retired", created_at: hour_ago)
       execute("UPDATE acemq_outbox SET attempts = 10 WHERE id = 'retired'")
-      ActiveRecord::Base.transaction do
-        execute("SELECT txid_current()")
-        Thread.new do
-          ActiveRecord::Base.transaction do
-            store.retry!("retired")
-            claim_and_give_back
-          end
-        end.join
-        5.times { claim_and_give_back }
+      begun = Thread::Queue.new
+      written = Thread::Queue.new
+      asked = Thread::Queue.new
+      asking = Thread.new do
+        ActiveRecord::Base.transaction do
+          execute("CREATE TEMPORARY TABLE drawn (number integer) ON COMMIT DROP") # which takes the number of a transaction
+          begun << true
+          written.pop
+          5.times { claim_and_give_back }
+          asked << true
+        end
       end
+      begun.pop
+      ActiveRecord::Base.transaction do
+        store.retry!("retired")
+        written << true
+        asked.pop
+      end
+      asking.join
 
       expect(claim_and_give_back).to eq %w[retired new]
     end
@@ -318,7 +332,6 @@ RSpec.describe AceMQ::AMQP::Patterns::ActiveRecordOutboxStore, "looking no furth
       slow_claims
       add("new")
       know_how_far
-      stub_const("#{water}::SLOW", 1e9)
       add("dated back", created_at: hour_ago)
       expect(claim_and_give_back).to eq ["new"]
       allow(AceMQ::AMQP::Clock).to(receive(:now).and_wrap_original { |now| now.call + 61 })
@@ -332,7 +345,6 @@ RSpec.describe AceMQ::AMQP::Patterns::ActiveRecordOutboxStore, "looking no furth
       add("x1", routing_key: "x1")
       add("x2", routing_key: "x2")
       execute("UPDATE acemq_outbox SET locked_until = #{sql_time(600)} WHERE id = 'x1'")
-      stub_const("#{water}::SLOW", 1e9)
 
       eventually { expect(claim_and_give_back).to match_array %w[m x2] }
       expect(bounded?).to be true
