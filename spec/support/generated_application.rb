@@ -167,7 +167,7 @@ module AceMQ
           plugin :acemq_relay if ENV["RELAY"] == "plugin"
 
           # Puma's thread closes the pipe by which it was told to stop. On Ruby 3.3 that waits for ever now and then, when
-          # whoever told it is not quite back from writing; all other threads were asleep then.
+          # whoever told it is not quite back from writing; all other threads are asleep then, and there need be no relay.
           require "puma/server"
           Puma::Server.prepend(Module.new do
             def graceful_shutdown
